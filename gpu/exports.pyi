@@ -9,6 +9,7 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
     DraftDecodeCascadeMetadataOutputs,
@@ -156,6 +157,22 @@ def chain_speculative_sampling(
     max_num_drafts: int,
 ) -> ChainSpeculativeSamplingOutputs[torch.Tensor]:
     """Rejection sampling of ragged chains against the draft's own probabilities."""
+
+def chain_speculative_sampling_from_logits(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    uniform_samples: torch.Tensor,
+    uniform_samples_for_final_sampling: torch.Tensor,
+    draft_logits: torch.Tensor | None,
+    target_logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor | None,
+    top_p: torch.Tensor | None,
+    min_p: torch.Tensor | None,
+    draft_temperature: torch.Tensor,
+    max_num_drafts: int,
+) -> ChainSpeculativeSamplingFromLogitsOutputs[torch.Tensor]:
+    """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
 
 def commit_output_tokens(
     req_pool_indices: torch.Tensor,
@@ -663,6 +680,7 @@ __all__ = [
     "block_draft_metadata",
     "build_tree",
     "chain_speculative_sampling",
+    "chain_speculative_sampling_from_logits",
     "commit_output_tokens",
     "commit_recurrent_states",
     "compact_accepted_to_front",

@@ -1,16 +1,18 @@
 """Acceptance straight from raw logits: a walk reads the rows that it visits, each once, and no others."""
 
+from typing import Any
+
 import torch
 
-from specsim.counts import path_width
+from specsim.counts import count_tokens, path_width
 from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
-from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
+from specsim.gpu.kernels.from_logits import chain_rows, chains, filtered_chains, greedy, sampled, statistics
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
-from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, Size, strides_of
 from specsim.gpu.verify import choose_greedily, follow_choices
 
 CHUNK = 16384
@@ -52,6 +54,17 @@ NUM_WARPS = 8
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
+
+CHAIN_BLOCK = 16384
+"""Logits of a row of a chain that a program reads at a time: 64 a thread of eight warps."""
+
+REST_BLOCK = 8192
+"""Tokens of what is left of a chain's last row that a program adds up at a time: of two rows 32 a thread each."""
+
+BYTES_AHEAD = 48 << 20
+"""Bytes of rows that chains read before any draft is judged: as long as that takes less than to wait for decisions."""
+
+FILTERS = ("top_k", "top_p", "min_p")
 
 
 @operation
@@ -115,29 +128,13 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
-    chunk = chunk_of(vocab)
-    num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
+    num_chunks, is_precise = ceil_div(vocab, chunk_of(vocab)), vocab <= LARGEST_PRECISE
     num_levels = min(path_width(num_steps), num_nodes)
-    block = min(chunk, max(LEAST_CHUNK, choose_block(vocab, BLOCK)))
     is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_SAMPLED_ROWS)
     num_rows = num_requests * num_nodes if is_whole else num_requests
-    # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
-    kind = {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
     plans = []
     for level, end in [(0, num_levels)] if is_whole else [(level, level + 1) for level in range(num_levels)]:
-        read = Plan(
-            statistics._row_statistics_kernel,
-            grid=(num_rows, num_chunks),
-            sizes={
-                "level": -1 if is_whole else level,
-                "num_nodes": num_nodes,
-                "vocab": vocab,
-                **strides_of(logits, "row", "column"),
-            },
-            constants=kind,
-            tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS, "BLOCK": block},
-            num_warps=NUM_WARPS,
-        )
+        read = _statistics_plan(logits, num_rows, num_nodes, -1 if is_whole else level, is_precise)
         walk = Plan(
             sampled._walk_sampled_kernel,
             grid=(num_requests,),
@@ -154,17 +151,9 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             constants={
                 "TREE": (power_of_two(num_nodes), power_of_two(path_width(num_steps))),
                 "CHUNKS": power_of_two(num_chunks),
-                **kind,
+                **_kind_of_rows(logits, is_precise),
             },
-            tunables={
-                "SEARCH": (
-                    SLOTS,
-                    ways_of(SLOTS * power_of_two(num_chunks), WAYS),
-                    ways_of(block, ROW_WAYS),
-                    block,
-                    chunk // block,
-                ),
-            },
+            tunables={"SEARCH": _search_of(vocab)},
             num_warps=NUM_WARPS,
         )
         plans += [read, walk]
@@ -178,24 +167,180 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         "threshold": call.group(*THRESHOLDS),
     }
     current = call.scratch(num_requests, dtype=torch.int32)
-    # NOTE: of each chunk its largest logit, the weight of its blocks, the bound from which on its list is complete, and
-    # the list.
-    chunk_statistics = (
-        call.scratch(num_rows, num_chunks, dtype=torch.float32),
-        call.scratch(num_rows, num_chunks, chunk // block, dtype=torch.float64),
-        call.scratch(num_rows, num_chunks, dtype=torch.float32),
-        call.scratch(num_rows, num_chunks, SLOTS, dtype=torch.float32),
-        call.scratch(num_rows, num_chunks, SLOTS, dtype=torch.int32),
-    )
+    chunk_statistics = _chunk_statistics(call, num_rows, vocab)
     scratch: Buffers = {"current": current, "statistic": chunk_statistics, "walk": (current, *chunk_statistics)}
     outputs = {"path": tuple(call.outputs)}
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
+
+
+@operation
+def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
+    """Accept ragged chains from raw logits in two launches, over blocks of rows; more where the call has filters.
+
+    The first reads the rows of the first levels, all rows of small batches. The second reads on, level after level, for
+    the requests whose walk goes on; adds up what is left of each last row; and draws. With filters two launches a level
+    take all walks one draft further, and the last one adds up and draws.
+    """
+    arguments, num_requests, num_drafted = call.arguments, call.axes["request"], call.axes["drafted"]
+    target, draft, max_num_drafts = arguments["target_logits"], arguments["draft_logits"], call.axes["max_num_drafts"]
+    if num_requests == 0:
+        return []
+    sides = (target,) if draft is None else (target, draft)
+    vocab, width, num_levels = target.shape[1], max(one.shape[1] for one in sides), count_tokens(max_num_drafts)
+    block, rest_block = choose_block(width, CHAIN_BLOCK), choose_block(vocab, REST_BLOCK)
+    num_blocks, num_rest_blocks, num_chunks = (
+        ceil_div(size, part) for size, part in ((width, block), (vocab, rest_block), (vocab, chunk_of(vocab)))
+    )
+    given = {name: arguments[name].contiguous() for name in FILTERS if arguments[name] is not None}
+    level_bytes = num_requests * sum(one.shape[1] * one.element_size() for one in sides)
+    num_ahead = num_levels if given else max(1, min(num_levels, BYTES_AHEAD // level_bytes))
+    mode = chains.FILTERS if given else chains.JUDGES if num_ahead == num_levels else chains.WALKS
+    is_precise, level_units = width <= LARGEST_PRECISE, num_blocks * len(sides)
+    units = num_ahead * (num_blocks if given else level_units)
+    reading, walking, resting = (chunks_to_fill(num_requests, count) for count in (units, level_units, num_rest_blocks))
+    num_walking = num_requests * (1 + (num_levels - num_ahead) * walking) if mode == chains.WALKS else 0
+    drafts: dict[str, Size] = {"num_drafted": num_drafted, "max_num_drafts": max_num_drafts}
+    of_draft = (1, 0, 0) if draft is None else (draft.shape[1], *draft.stride())
+    rows: dict[str, Size] = {"row_sizes": (num_blocks, vocab, *target.stride(), *of_draft)}
+    kind = {"HAS_DRAFT": draft is not None, "PRECISE": is_precise}
+    kind |= {"draft_logits_ptr": None} if draft is None else {}
+    tile, rest_tile = ((size // min(UNIT, size), min(UNIT, size)) for size in (block, rest_block))
+    num_warps = max(1, min(NUM_WARPS, block // 256))
+    read = Plan(
+        chain_rows._read_chain_rows_kernel,
+        grid=(num_requests, reading),
+        sizes={**drafts, "num_levels": num_ahead, "units_per_program": ceil_div(units, reading), **rows},
+        constants={**kind, "READS_TARGET": not given},
+        tunables={"TILE": tile},
+        num_warps=num_warps,
+    )
+    walk = Plan(
+        chains._walk_chains_kernel,
+        grid=(num_walking + num_requests * resting,),
+        sizes={
+            "num_requests": num_requests,
+            **drafts,
+            "level_shares": (num_ahead, walking, ceil_div(level_units, walking)),
+            "rest_shares": (resting, ceil_div(num_rest_blocks, resting), num_rest_blocks),
+            **rows,
+        },
+        constants={
+            **kind,
+            "MODE": mode.value,
+            "WIDTHS": tuple(map(power_of_two, (num_levels, num_ahead, num_blocks, num_rest_blocks))),
+        },
+        tunables={"TILES": tile + rest_tile},
+        num_warps=num_warps,
+    )
+    # NOTE: filters that the call leaves out are written once, and keep everything.
+    neutral = tuple(call.scratch(num_requests, dtype=dtype) for dtype in (torch.int32, torch.float32, torch.float32))
+    filters = {name: given.get(name, one) for name, one in zip(FILTERS, neutral, strict=True)}
+    inputs: Buffers = {
+        "draft": call.group("draft_tokens", COINS[0]),
+        "request": call.group("cu_num_drafts", "temperature", "draft_temperature", COINS[1]),
+        "target_logits": target,
+        **({} if draft is None else {"draft_logits": draft}),
+        "filter": tuple(filters.values()),
+    }
+    outputs: Buffers = {"output": tuple(call.outputs)}
+    largest, mass, choice = torch.float32, torch.float64, torch.int32
+    of_target = [call.scratch(len(target), num_blocks, dtype=dtype) for dtype in (largest, mass, choice)]
+    of_drafts = [call.scratch(num_drafted, num_blocks, dtype=dtype) for dtype in (largest, mass)]
+    current = call.scratch(num_requests, dtype=torch.int32)
+    chunk_statistics = _chunk_statistics(call, num_requests, vocab) if given else ()
+    scratch: Buffers = {
+        "statistic": (*of_target, *of_drafts),
+        "record": tuple(call.scratch(num_requests, 4, dtype=dtype) for dtype in (choice, mass, largest)),
+        "progress": call.scratch(num_requests, 4, dtype=torch.int32),
+        "block_mass": call.scratch(num_requests, num_rest_blocks, dtype=mass),
+        "walk": (current, *chunk_statistics),
+        "neutral": neutral,
+    }
+    first, last = (Launch(plan, inputs, outputs, scratch) for plan in (read, walk))
+    if not given:
+        return [first, last]
+    requests = choose_block(num_requests, LEAST_CHUNK)
+    start = Plan(
+        filtered_chains._start_chains_kernel,
+        grid=(ceil_div(num_requests, requests),),
+        sizes={"num_requests": num_requests, "num_drafted": num_drafted},
+        tunables={"REQUESTS": requests},
+    )
+    launches = [*([] if draft is None else [first]), Launch(start, inputs, outputs, scratch)]
+    of_rows: Buffers = {"logits": target, "temperature": inputs["request"][1], "top_k": filters["top_k"]}
+    of_chunks: Buffers = {"current": current, "statistic": chunk_statistics}
+    for level in range(num_levels):
+        judge = Plan(
+            filtered_chains._walk_filtered_chains_kernel,
+            grid=(num_requests,),
+            sizes={**drafts, "level": level, "num_chunks": num_chunks, **rows},
+            constants={
+                **kind,
+                **_kind_of_rows(target, is_precise),
+                "WIDTHS": tuple(map(power_of_two, (num_levels, num_blocks, num_chunks))),
+            },
+            tunables={"SEARCH": _search_of(vocab)},
+            num_warps=NUM_WARPS,
+        )
+        # NOTE: a row of a chain is found by its own number, not by that of a node, which is only read after level 0.
+        statistics_plan = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
+        launches.append(Launch(statistics_plan, of_rows, outputs, of_chunks))
+        launches.append(Launch(judge, inputs, outputs, scratch))
+    return [*launches, last]
+
+
+def _statistics_plan(logits: torch.Tensor, num_rows: int, num_nodes: int, level: int, is_precise: bool) -> Plan:
+    """Return the launch that reads the row which each request has reached, or all rows, over chunks of it."""
+    vocab = logits.shape[1]
+    chunk = chunk_of(vocab)
+    unit = min(UNIT, chunk // LEAST_CHUNK)
+    return Plan(
+        statistics._row_statistics_kernel,
+        grid=(num_rows, ceil_div(vocab, chunk)),
+        sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
+        constants=_kind_of_rows(logits, is_precise),
+        tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS, "BLOCK": block_of(vocab)},
+        num_warps=NUM_WARPS,
+    )
+
+
+def _kind_of_rows(logits: torch.Tensor, is_precise: bool) -> dict[str, Any]:
+    # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
+    return {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": is_precise}
+
+
+def _search_of(vocab: int) -> tuple[int, int, int, int, int]:
+    """Return how a row is searched.
+
+    That is: slots of a list, bounds of a round on lists and on the row, its blocks, and how many of them a chunk has.
+    """
+    chunk, block = chunk_of(vocab), block_of(vocab)
+    listed = SLOTS * power_of_two(ceil_div(vocab, chunk))
+    return SLOTS, ways_of(listed, WAYS), ways_of(block, ROW_WAYS), block, chunk // block
+
+
+def _chunk_statistics(call: Call, num_rows: int, vocab: int) -> tuple[torch.Tensor, ...]:
+    """Return memory for each chunk: its largest logit, weights of its blocks, its bound, and its list from there on."""
+    chunk = chunk_of(vocab)
+    parts = (num_rows, ceil_div(vocab, chunk))
+    return (
+        call.scratch(*parts, dtype=torch.float32),
+        call.scratch(*parts, chunk // block_of(vocab), dtype=torch.float64),
+        call.scratch(*parts, dtype=torch.float32),
+        call.scratch(*parts, SLOTS, dtype=torch.float32),
+        call.scratch(*parts, SLOTS, dtype=torch.int32),
+    )
 
 
 def chunk_of(vocab: int) -> int:
     """Return how many logits one program of the statistics reads."""
     most = max(CHUNK, power_of_two(ceil_div(vocab, MOST_CHUNKS)))
     return max(LEAST_CHUNK, choose_block(vocab, most))
+
+
+def block_of(vocab: int) -> int:
+    """Return how many logits of a row are weighed together, and read at a time where lists do not suffice."""
+    return min(chunk_of(vocab), max(LEAST_CHUNK, choose_block(vocab, BLOCK)))
 
 
 def ways_of(num_logits: int, most: int) -> int:

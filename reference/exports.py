@@ -42,7 +42,11 @@ from specsim.reference.extend import (
     rotate_prefill_input_ids,
 )
 from specsim.reference.following import commit_output_tokens, forbid_tokens
-from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
+from specsim.reference.from_logits import (
+    chain_speculative_sampling_from_logits,
+    verify_tree_greedy_from_logits,
+    verify_tree_sampled_from_logits,
+)
 from specsim.reference.frozen_kv import prepare_for_frozen_kv_draft, select_last_verified
 from specsim.reference.grammar import generate_token_bitmask
 from specsim.reference.logprobs import gather_output_logprobs
@@ -89,6 +93,7 @@ __all__ = [
     "block_draft_metadata",
     "build_tree",
     "chain_speculative_sampling",
+    "chain_speculative_sampling_from_logits",
     "commit_output_tokens",
     "commit_recurrent_states",
     "compact_accepted_to_front",

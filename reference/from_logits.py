@@ -1,12 +1,18 @@
-"""Acceptance straight from raw logits: the composition of the operations that it replaces."""
+"""Acceptance straight from raw logits: trees by composing the operations that it replaces, chains in log space."""
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.operations.outputs import VerifyTreeGreedyFromLogitsOutputs, VerifyTreeSampledFromLogitsOutputs
+from specsim.counts import count_drafts, count_tokens
+from specsim.operations.outputs import (
+    ChainSpeculativeSamplingFromLogitsOutputs,
+    VerifyTreeGreedyFromLogitsOutputs,
+    VerifyTreeSampledFromLogitsOutputs,
+)
 from specsim.reference.acceptance import tree_speculative_sampling_target_only
 from specsim.reference.probabilities import target_probabilities
 from specsim.reference.verify import argmax_target_predict, verify_tree_greedy
+from specsim.reference.walks import logit_chain, walk_chain_from_logits
 from specsim.validation.checking import check_call
 
 
@@ -142,3 +148,78 @@ def verify_tree_sampled_from_logits(
             skip_duplicates,
         )
     )
+
+
+def chain_speculative_sampling_from_logits(
+    draft_tokens: Array,
+    cu_num_drafts: Array,
+    uniform_samples: Array,
+    uniform_samples_for_final_sampling: Array,
+    draft_logits: Array | None,
+    target_logits: Array,
+    temperature: Array,
+    top_k: Array | None,
+    top_p: Array | None,
+    min_p: Array | None,
+    draft_temperature: Array,
+    max_num_drafts: int,
+) -> ChainSpeculativeSamplingFromLogitsOutputs[Array]:
+    """Accept ragged chains by rejection sampling from the visited rows of raw logits of target and draft.
+
+    Parameters
+    ----------
+    draft_tokens : int64 [drafted]
+        The drafts of all requests one after another; a -1 ends the draft of its request.
+    cu_num_drafts : int32 [request+1]
+        Where each request's drafts start.
+    uniform_samples : float32 [drafted]
+        One coin a draft.
+    uniform_samples_for_final_sampling : float32 [request]
+        The coin of the last token.
+    draft_logits : float32 or bfloat16 [drafted, draft_vocab] or None
+        The row that each draft was drawn from, before its temperature; None for drafts that were not drawn, which are
+        certain. Its vocabulary may have fewer tokens than the target's, or more.
+    target_logits : float32 or bfloat16 [drafted+request, vocab]
+        Prepared logits; -inf forbids a token. Rows ``cu_num_drafts[b]+b`` and following: one for each token of request
+        b, one more than drafts.
+    temperature : float32 [request]
+        0 is greedy: a draft has to be the first largest logit, and no coin and no draft row is read.
+    top_k : int32 [request] or None
+        At least 1; None keeps every token.
+    top_p, min_p : float32 [request] or None
+        None keeps every token.
+    draft_temperature : float32 [request]
+        What the draft's logits were divided by; 0 says that a request's drafts were not drawn.
+    max_num_drafts : int
+        The longest draft that an output row holds.
+
+    Returns
+    -------
+    output_tokens : int32 [request, draft+1]
+        The accepted drafts and one more token, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted drafts.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the offsets do not cut the drafts; COUNT_OUT_OF_RANGE: a draft is too long;
+        COIN_OUT_OF_RANGE, TOKEN_OUT_OF_RANGE, TEMPERATURE_OUT_OF_RANGE, PROBABILITY_OUT_OF_RANGE; NAN_SCORE,
+        INFINITE_LOGIT, EMPTY_DISTRIBUTION: of a row that is read.
+
+    Notes
+    -----
+    Source: semantics B.9c. With p the target's row after temperature and filters and q the draft's after its own
+    temperature, draft x is accepted if ``log p(x) > log coin + log q(x)`` and q(x) > 0. The first rejection draws from
+    ``max(p - q, 0)``; after the end of a draft the last token is drawn from p.
+    """
+    arguments = dict(locals())
+    axes = check_call("chain_speculative_sampling_from_logits", arguments)
+    max_num_drafts = axes["max_num_drafts"]
+    output_tokens = np.full((axes["request"], count_tokens(max_num_drafts)), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
+    for request in range(axes["request"]):
+        tokens = walk_chain_from_logits(logit_chain(arguments, request))
+        output_tokens[request, : len(tokens)] = tokens
+        num_accepted_drafts[request] = count_drafts(len(tokens))
+    return ChainSpeculativeSamplingFromLogitsOutputs(output_tokens, num_accepted_drafts)

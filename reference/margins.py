@@ -16,9 +16,22 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.contracts.rounding import UNDERFLOW, rounding_bound, softmax_bound
+from specsim.contracts.logit_rows import filters_of
+from specsim.contracts.rounding import UNDERFLOW, largest_exponents, log_ratio_bound, rounding_bound, softmax_bound
 from specsim.reference.probabilities import distribution, filtered, has_share, keep_min_p, keep_top_p, softmax
-from specsim.reference.walks import PLAIN, Acceptance, Coins, Decisions, DraftTree, walk_chain, walk_tree
+from specsim.reference.walks import (
+    PLAIN,
+    Acceptance,
+    Coins,
+    Decisions,
+    DraftTree,
+    LogitChain,
+    log_of,
+    logit_chain,
+    walk_chain,
+    walk_chain_from_logits,
+    walk_tree,
+)
 from specsim.topology import Topology
 
 Arguments = Mapping[str, Any]
@@ -125,7 +138,7 @@ def target_probabilities(arguments: Arguments) -> Array:
     for row, logits in enumerate(arguments["logits"]):
         request = row // arguments["num_draft_tokens"]
         margin = margin_of_filters(logits, *filters_of(arguments, request))
-        margins.append(margin / row_bound(logits, arguments, request))
+        margins.append(margin / row_bound(logits, float(arguments["temperature"][request])))
     return np.array(margins, dtype=np.float64)
 
 
@@ -156,6 +169,76 @@ def verify_tree_sampled_from_logits(arguments: Arguments) -> Array:
     return np.array([_sampled_margin(arguments, request) for request in range(len(arguments["candidates"]))])
 
 
+def chain_speculative_sampling_from_logits(arguments: Arguments) -> Array:
+    """Return the margin of each request: the least of its coins and of the filters of the rows that it visits."""
+    return np.array(
+        [_chain_margin(logit_chain(arguments, request)) for request in range(len(arguments["temperature"]))],
+        dtype=np.float64,
+    )
+
+
+def _chain_margin(chain: LogitChain) -> float:
+    if chain.temperature == 0:
+        # NOTE: logits are compared with each other, and nothing is rounded.
+        return INFINITE
+    tokens = walk_chain_from_logits(chain)
+    margins = list[float]()
+    for place, token in enumerate(tokens):
+        row, is_last = chain.target_logits[place], place == len(tokens) - 1
+        has_draft = place < len(chain.drafts) and chain.drafts[place] >= 0
+        log_p = chain.target_law(place)
+        log_q = chain.draft_law(place) if has_draft else np.full(len(row), -np.inf)
+        bound = _bound_of_laws(chain, place, has_draft)
+        if chain.is_filtered:
+            by_filter = margin_of_filters(row, chain.temperature, *chain.filters)
+            slack = row_bound(row, chain.temperature)
+            margins.append(by_filter / slack)
+            bound += slack
+        if has_draft:
+            draft = chain.drafts[place]
+            margins.append(_margin_of_ratio(log_p[draft], log_q[draft], chain.coins.each[place], is_last) / bound)
+        if is_last:
+            margins.append(_margin_of_rest(log_p, log_q, chain.coins.final, token, bound))
+    return min(margins)
+
+
+def _bound_of_laws(chain: LogitChain, place: int, has_draft: bool) -> float:
+    """Return how far the logarithms of p and q of one row, taken together, may be off in float32."""
+    draft_exponent = 0.0
+    if has_draft and chain.draft_logits is not None and chain.draft_is_drawn:
+        draft_exponent = _largest_exponent(chain.draft_logits[place], chain.draft_temperature)
+    return log_ratio_bound(_largest_exponent(chain.target_logits[place], chain.temperature), draft_exponent)
+
+
+def _largest_exponent(logits: Array, temperature: float) -> float:
+    return float(largest_exponents(logits[None], np.array([temperature]))[0])
+
+
+def _margin_of_ratio(log_p: float, log_q: float, coin: float, is_rejected: bool) -> float:
+    """Return how far the logarithm of a coin lies from that of the ratio that it is compared with.
+
+    A probability that may be 0 elsewhere accepts nothing there.
+    """
+    if -np.inf in (log_p, log_q):
+        return INFINITE
+    if not is_rejected and min(log_p, log_q) < np.log(UNDERFLOW):
+        return 0.0
+    return abs(log_p - log_q - log_of(coin))
+
+
+def _margin_of_rest(log_p: Array, log_q: Array, coin: float, token: int, bound: float) -> float:
+    """Return how far the aim of a coin lies from the ends of the token that it drew, in units of what sums may round.
+
+    A token whose p and q are nearly the same may have weight elsewhere, and counts as possible.
+    """
+    rest = np.maximum(np.exp(log_p) - np.exp(log_q), 0.0)
+    possible = np.flatnonzero((log_p > -np.inf) & (log_q < log_p + bound))
+    prefix, total = np.cumsum(rest), float(rest.sum())
+    upper = prefix[token] - coin * total if token != possible[-1] else INFINITE
+    lower = coin * total - (prefix[token] - rest[token]) if token != possible[0] else INFINITE
+    return float(min(abs(upper), abs(lower))) / (bound + rounding_bound(len(rest)) * total)
+
+
 def _sampled_margin(arguments: Arguments, request: int) -> float:
     if arguments["temperature"][request] == 0:
         # NOTE: rows of zeros and a one round nothing.
@@ -170,19 +253,12 @@ def _sampled_margin(arguments: Arguments, request: int) -> float:
 
     closest = _closest_of_walk(arguments, request, row_of)
     by_filter = min(margin_of_filters(logits[node], *filters) for node in visited)
-    bound = max(row_bound(logits[node], arguments, request) for node in visited)
+    bound = max(row_bound(logits[node], filters[0]) for node in visited)
     return min(closest.by_coin, closest.by_threshold, by_filter) / bound
 
 
-def filters_of(arguments: Arguments, request: int) -> tuple[float, int, float, float]:
-    """Return temperature, top-k, top-p and min-p of a request."""
-    temperature, top_p, min_p = (float(arguments[name][request]) for name in ("temperature", "top_p", "min_p"))
-    return temperature, int(arguments["top_k"][request]), top_p, min_p
-
-
-def row_bound(logits: Array, arguments: Arguments, request: int) -> float:
+def row_bound(logits: Array, temperature: float) -> float:
     """Return how far two correct softmaxes of a row may lie apart."""
-    temperature = float(arguments["temperature"][request])
     values = logits[np.isfinite(logits)].astype(np.float64)
     widest = float(values.max() - values.min()) / temperature if temperature > 0 else 0.0
     return softmax_bound(len(logits), min(widest, LARGEST_EXPONENT))
@@ -224,6 +300,7 @@ MARGINS: dict[str, Callable[[Arguments], Array]] = {
         tree_speculative_sampling_target_only,
         chain_speculative_sampling,
         verify_tree_sampled_from_logits,
+        chain_speculative_sampling_from_logits,
     )
 }
 """Of every operation that decides in floating point, the margin of each row or request."""

@@ -4,13 +4,15 @@ A caller that wants to know how close its decisions were hands in decisions that
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.contracts.logit_rows import filters_of, log_probabilities
 from specsim.host.sampling import LEAST_THRESHOLD
 from specsim.topology import Topology
 
@@ -132,3 +134,100 @@ def certain(token: int, vocab_size: int) -> Array:
     one_hot = np.zeros(vocab_size)
     one_hot[token] = 1.0
     return one_hot
+
+
+@dataclass(frozen=True)
+class LogitChain:
+    """One chain from raw logits: its drafts and coins, its rows, and the sampling parameters of both sides.
+
+    ``draft_logits`` is None for drafts that were not drawn, and ``filters`` are top-k, top-p and min-p of the target.
+    """
+
+    drafts: Sequence[int]
+    coins: Coins
+    target_logits: Array
+    draft_logits: Array | None
+    temperature: float
+    filters: tuple[int, float, float]
+    draft_temperature: float
+
+    @property
+    def draft_is_drawn(self) -> bool:
+        """Whether drafts are judged by a law of their own, not as certain ones."""
+        return self.draft_logits is not None and self.draft_temperature > 0
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a filter may drop tokens of the target."""
+        top_k, top_p, min_p = self.filters
+        return top_k < self.target_logits.shape[1] or top_p < 1 or min_p > 0
+
+    def target_law(self, place: int) -> Array:
+        """Return log p of the row that follows so many drafts."""
+        return log_probabilities(self.target_logits[place], self.temperature, *self.filters)
+
+    def draft_law(self, place: int) -> Array:
+        """Return log q of a draft over the target's vocabulary: 0 at a draft that was not drawn, -inf elsewhere.
+
+        A draft's row of fewer tokens draws no other; one of more tokens has spent probability on them.
+        """
+        log_q = np.full(self.target_logits.shape[1], -np.inf)
+        if self.draft_logits is None or not self.draft_is_drawn:
+            log_q[self.drafts[place]] = 0.0
+            return log_q
+        law = log_probabilities(self.draft_logits[place], self.draft_temperature)[: len(log_q)]
+        log_q[: len(law)] = law
+        return log_q
+
+
+def logit_chain(arguments: Mapping[str, Any], request: int) -> LogitChain:
+    """Return the chain of one request of a ragged batch."""
+    first, last = (int(offset) for offset in arguments["cu_num_drafts"][request : request + 2])
+    temperature, top_k, top_p, min_p = filters_of(arguments, request)
+    draft_logits = arguments["draft_logits"]
+    return LogitChain(
+        drafts=arguments["draft_tokens"][first:last].tolist(),
+        coins=Coins(
+            arguments["uniform_samples"][first:last], float(arguments["uniform_samples_for_final_sampling"][request])
+        ),
+        target_logits=arguments["target_logits"][first + request : last + request + 1],
+        draft_logits=None if draft_logits is None else draft_logits[first:last],
+        temperature=temperature,
+        filters=(top_k, top_p, min_p),
+        draft_temperature=float(arguments["draft_temperature"][request]),
+    )
+
+
+def walk_chain_from_logits(chain: LogitChain) -> list[int]:
+    """Return the output tokens of one chain from raw logits (semantics B.9c); a draft of -1 ends it."""
+    if chain.temperature == 0:
+        return walk_chain_greedily(chain)
+    tokens = list[int]()
+    for place, token in enumerate(takewhile(lambda token: token >= 0, chain.drafts)):
+        log_p, log_q = chain.target_law(place), chain.draft_law(place)
+        if not (log_q[token] > -np.inf and log_p[token] > log_of(chain.coins.each[place]) + log_q[token]):
+            return [*tokens, draw(rest_of(log_p, log_q), chain.coins.final)]
+        tokens.append(token)
+    return [*tokens, draw(np.exp(chain.target_law(len(tokens))), chain.coins.final)]
+
+
+def walk_chain_greedily(chain: LogitChain) -> list[int]:
+    """Return the output tokens of one chain at temperature 0: drafts as long as each is the first largest logit."""
+    tokens = list[int]()
+    for token, row in zip([*chain.drafts, -1], chain.target_logits, strict=True):
+        best = int(np.argmax(row.astype(np.float32)))
+        tokens.append(best)
+        if token != best:
+            break
+    return tokens
+
+
+def rest_of(log_p: Array, log_q: Array) -> Array:
+    """Return what a rejection draws from: max(p - q, 0), or p where rounding has left nothing of that."""
+    rest = np.maximum(np.exp(log_p) - np.exp(log_q), 0.0)
+    return rest if rest.any() else np.exp(log_p)
+
+
+def log_of(coin: float) -> float:
+    """Return the logarithm of a coin, -inf of 0."""
+    return float(np.log(coin, dtype=np.float64)) if coin > 0 else -np.inf

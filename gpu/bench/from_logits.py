@@ -2,7 +2,8 @@
 cannot avoid reading.
 
 Trees have five levels below the root. The target agrees with a path of drafts for a random number of levels, two on
-average, and with no child after it; its other logits are normal.
+average, and with no child after it; its other logits are normal. Chains have five drafts, each drawn from a row that is
+the target's with noise, so that about two of them are accepted.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ COPY_BANDWIDTH = 4.3e12
 COMPOSITION_REPEATS = 10
 SHAPES = ((1, 16, "319"), (16, 16, "942"), (64, 16, "3,509"), (64, 32, "6,874"))
 GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
+CHAIN = "chain_speculative_sampling_from_logits"
+CHAINS = ((1, "13"), (16, "37"), (64, "105"))
+CHAIN_SPREAD, NOISE = 3.0, 0.7
 
 
 def from_logits_cases() -> tuple[Case, ...]:
@@ -55,7 +59,17 @@ def from_logits_cases() -> tuple[Case, ...]:
         case(SAMPLED, batch, nodes, kind, "-", partial(sampled_inputs, batch, nodes, **parameters))
         for kind, parameters in kinds.items()
     ]
-    return (*sampled, *hard, *greedy)
+    chains = [
+        Case(
+            CHAIN,
+            f"{count} requests, {NUM_STEPS} drafts, temperature only",
+            partial(chain_inputs, count),
+            today,
+            CALLS_PER_GRAPH,
+        )
+        for count, today in CHAINS
+    ]
+    return (*sampled, *hard, *greedy, *chains)
 
 
 def measure_compositions() -> list[Latency]:
@@ -180,6 +194,26 @@ def sampling_of(batch: int, nodes: int, top_k: int = TOP_K, top_p: float = TOP_P
         "min_p": each(0.0),
         "threshold_single": each(1.0),
         "threshold_acc": each(1.0),
+    }
+
+
+def chain_inputs(batch: int, vocab: int = VOCAB) -> dict[str, Any]:
+    """Return chains of drafts that were drawn from bfloat16 logits near those of the target."""
+    target = torch.randn((batch, NUM_STEPS + 1, vocab), device=DEVICE) * CHAIN_SPREAD
+    noise = torch.randn((batch, NUM_STEPS, vocab), device=DEVICE) * NOISE
+    draft_logits = (target[:, :-1] + noise).bfloat16().view(-1, vocab)
+    temperature = torch.full((batch,), TEMPERATURE, device=DEVICE)
+    return {
+        "draft_tokens": (draft_logits.float() / TEMPERATURE).softmax(-1).multinomial(1).view(-1),
+        "cu_num_drafts": torch.arange(0, batch * NUM_STEPS + 1, NUM_STEPS, dtype=torch.int32, device=DEVICE),
+        "uniform_samples": torch.rand(batch * NUM_STEPS, device=DEVICE),
+        "uniform_samples_for_final_sampling": torch.rand(batch, device=DEVICE),
+        "draft_logits": draft_logits,
+        "target_logits": target.bfloat16().view(-1, vocab),
+        "temperature": temperature,
+        **dict.fromkeys(("top_k", "top_p", "min_p")),
+        "draft_temperature": temperature,
+        "max_num_drafts": NUM_STEPS,
     }
 
 

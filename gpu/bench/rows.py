@@ -15,7 +15,7 @@ from specsim.config import TreeMaskMode
 from specsim.contracts.contract import ArraySpec
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
-from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P
+from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
 from specsim.gpu.bench.iteration import (
     HASH_VOCAB,
     NODES,
@@ -207,6 +207,17 @@ ROWS: tuple[Row, ...] = (
         lambda it: {**it.links, **it.sampling, **drawn.filters(it, EVERYTHING, 1.0)},
         {"logits": visited_rows},
         "bf16, temperature alone",
+    ),
+    Row(
+        "chain_speculative_sampling_from_logits",
+        lambda it: chain_inputs(it.batch, it.sizes.vocab),
+        {
+            "target_logits": lambda call: int((call["num_accepted_drafts"] + 1).sum()) * call["target_logits"].shape[1],
+            "draft_logits": lambda call: (
+                int((call["num_accepted_drafts"] + 1).clamp(max=NUM_STEPS).sum()) * call["draft_logits"].shape[1]
+            ),
+        },
+        "5 drafts, bf16, temperature alone",
     ),
     # logprobs
     Row(

@@ -195,7 +195,7 @@ def _accept_chain_kernel(
     start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
     start = tl.minimum(tl.maximum(start, 0), num_drafted)
     end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
-    length = tl.minimum(end - start, max_num_drafts).to(tl.int32)
+    length = tl.maximum(tl.minimum(end - start, max_num_drafts), 0).to(tl.int32)
     place = tl.arange(0, WIDTH)
     draft = start + place
     is_draft = place < length

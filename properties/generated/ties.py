@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.contracts.logit_rows import filters_of
 from specsim.contracts.rounding import is_rounded, rounding_bound
 from specsim.properties.strategies.limits import limits
-from specsim.reference.margins import filters_of
 from specsim.reference.probabilities import softmax
 
 Arguments = Mapping[str, Any]

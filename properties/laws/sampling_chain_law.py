@@ -1,12 +1,13 @@
 """The exact law of the chain sampler: integrated over the draft's own draws and over all coins, it is the target's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from specsim.conformance.backend import Backend
 from specsim.properties.distribution import (
     EVERYTHING,
     NOTHING,
+    Coins,
     Distribution,
     Outcome,
     autoregressive,
@@ -26,28 +27,33 @@ from specsim.properties.laws.support.sampling_cells import (
 )
 from specsim.properties.strategies.sampling_scenes import ChainScene, chain_batches, chain_scenes, drawn_chains
 
+Play = Callable[[Sequence[int], Sequence[Outcome], Sequence[Coins]], list[list[Outcome]]]
+"""Runs drafts of scenes, which are given by their places, each once a row of its coins."""
+
+
+def playing(backend: Backend, scenes: Sequence[ChainScene]) -> Play:
+    """Return what runs scenes from their probabilities."""
+    return lambda places, drafts, coins: play_chains(backend, [scenes[place] for place in places], drafts, coins)
+
 
 def laws_of_chains(
-    backend: Backend, scenes: Sequence[ChainScene], slack: Fraction
+    scenes: Sequence[ChainScene], play: Play, slack: Fraction, slack_at_one: Fraction = NOTHING
 ) -> list[list[tuple[Outcome, Fraction, Distribution]]]:
     """Return, for every scene, each draft with its chance and the exact law of what it emits; one batched call."""
     drawn = [(place, draft, chance) for place, scene in enumerate(scenes) for draft, chance in scene.drafts()]
-    cells = [enumerate_cells(chain_axes(scenes[place], draft), slack) for place, draft, _ in drawn]
-    emitted = play_chains(
-        backend,
-        [scenes[place] for place, _, _ in drawn],
-        [draft for _, draft, _ in drawn],
-        [one.coins for one in cells],
-    )
+    cells = [enumerate_cells(chain_axes(scenes[place], draft), slack, slack_at_one) for place, draft, _ in drawn]
+    emitted = play([place for place, _, _ in drawn], [draft for _, draft, _ in drawn], [one.coins for one in cells])
     found: list[list[tuple[Outcome, Fraction, Distribution]]] = [[] for _ in scenes]
     for (place, draft, chance), one, outcomes in zip(drawn, cells, emitted, strict=True):
         found[place].append((draft, chance, one.law_of(outcomes)))
     return found
 
 
-def require_chain_law(backend: Backend, scenes: Sequence[ChainScene], slack: Fraction) -> None:
+def require_chain_law(
+    scenes: Sequence[ChainScene], play: Play, slack: Fraction, slack_at_one: Fraction = NOTHING
+) -> None:
     """Raise AssertionError unless every chain, continued to its longest output, has the target's law, term by term."""
-    for scene, laws in zip(scenes, laws_of_chains(backend, scenes, slack), strict=True):
+    for scene, laws in zip(scenes, laws_of_chains(scenes, play, slack, slack_at_one), strict=True):
         horizon = scene.num_drafts + 1
         law: Distribution = {}
         for _, chance, emitted in laws:
@@ -66,17 +72,17 @@ def describe(scene: ChainScene) -> str:
 
 def chain_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:
     """Over the draft's draws and all coins, accepted drafts and the token after them have the target's law."""
-    require_chain_law(backend, [scene], slack_of(scene.vocab_size))
+    require_chain_law([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
 
 
 def every_chain_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[ChainScene]) -> None:
     """In a ragged batch each chain emits the law of its own rows, padding of -1 or not."""
-    require_chain_law(backend, scenes, slack_of(scenes[0].vocab_size))
+    require_chain_law(scenes, playing(backend, scenes), slack_of(scenes[0].vocab_size))
 
 
 def acceptance_is_the_overlap(backend: Backend, scene: ChainScene) -> None:
     """As many drafts are accepted as any lossless rule can: each with the chance that target and proposal share."""
-    (laws,) = laws_of_chains(backend, [scene], slack_of(scene.vocab_size))
+    (laws,) = laws_of_chains([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
     for drafts in range(1, scene.num_drafts + 1):
         got = expected = NOTHING
         for draft, chance, law in laws:
@@ -93,7 +99,7 @@ def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) 
     """The first draft is accepted with chance sum min(p, q), and always when target and proposal are equal."""
     if not scene.num_drafts:
         return
-    (laws,) = laws_of_chains(backend, [scene], slack_of(scene.vocab_size))
+    (laws,) = laws_of_chains([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
     got = sum(
         (chance * weight for _, chance, law in laws for sequence, weight in law.items() if len(sequence) > 1), NOTHING
     )

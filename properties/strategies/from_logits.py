@@ -6,20 +6,34 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.contracts.chains import draft_logits_read, target_logits_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
+from specsim.properties.strategies.acceptance import LARGEST_CHEAP_VOCABULARY, SMALL_TREES, sampled_trees, switches
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
-from specsim.properties.strategies.distributions import thresholds, uniform_coins
-from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
+from specsim.properties.strategies.distributions import thresholds, uniform_coins, vocab_sizes
+from specsim.properties.strategies.filters import (
+    TEMPERATURES,
+    Filters,
+    filters,
+    filters_of,
+    ordered_filters,
+    single_filter,
+)
+from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.scale import draws_for_interpreter
+from specsim.properties.strategies.topologies import batch
 from specsim.properties.strategies.trees import Tree, Trees
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
 INTERPRETED_STARS_ONE_IN = 64
 COINS = ("uniform", "uniform", "low", "extreme")
+DRAFT_ROWS = ("own", "own", "near", "same")
+DRAFTS = ("likely", "likely", "random", "wanted", "impossible")
+UNREAD = (None, 0.0, float("nan"), float("inf"), -float("inf"))
+"""What stands in the rows that a chain's walk does not read: logits, equal ones, or what is no law."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUEST
 def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
     drawn, vocab = draw(_trees(max_requests, st.booleans()))
-    coins = [_coins(one, drawn.width) for one in drawn.others]
+    coins = [_coins(one.coins, one.source, drawn.width, one.is_telling) for one in drawn.others]
     logits = draw(_logits(drawn, vocab))
     parameters = [_filters(one, logits[place * drawn.width :]) for place, one in enumerate(drawn.others)]
     limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
@@ -117,15 +131,175 @@ def _filters(one: Draw, logits: Array) -> Filters:
     return chosen(logits[0], one.source) or one.filters
 
 
-def _coins(one: Draw, width: int) -> Array:
-    coins = uniform_coins(one.source, width + 1)
-    if one.is_telling:
+def _coins(kind: str, source: Bulk, width: int, is_telling: bool) -> Array:
+    """Return so many coins, and the final one."""
+    coins = uniform_coins(source, width + 1)
+    if is_telling:
         coins[:-1], coins[-1] = COIN_STEP, LARGEST_COIN
-    elif one.coins == "low":
+    elif kind == "low":
         coins[:-1] /= 16
-    elif one.coins == "extreme":
-        coins = np.array((0.0, COIN_STEP, LARGEST_COIN))[one.source.integers(width + 1, 0, 2)]
+    elif kind == "extreme":
+        coins = np.array((0.0, COIN_STEP, LARGEST_COIN))[source.integers(width + 1, 0, 2)]
     return coins.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class ChainDraw:
+    """How one chain is made: its number of drafts, its logits, where its drafts come from, its coins and parameters.
+
+    ``draft_temperature`` is None for that of the target. A telling request is as in ``Draw``: its filters cut its first
+    row, coins accept whatever is kept, and the last token is the last one that is kept.
+    """
+
+    count: int
+    logits: str
+    draft_rows: str
+    drafts: str
+    coins: str
+    filters: Filters
+    draft_temperature: float | None
+    is_telling: bool
+    source: Bulk
+
+
+@dataclass(frozen=True)
+class LogitChain:
+    """One request of a ragged batch: drafts, coins with the final one, rows of both sides, and parameters."""
+
+    tokens: Array
+    coins: Array
+    draft_logits: Array
+    target_logits: Array
+    filters: Filters
+    draft_temperature: float
+
+
+@composite
+def chain_speculative_sampling_from_logits(
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_whole: bool = False
+) -> Arguments:
+    """Draw ragged chains of greedy, filtered and plain requests, against rows that agree, differ, or are absent.
+
+    The draft's vocabulary is the target's, a smaller or a larger one. Some chains have no drafts, or -1 among them.
+    Rows that the walk does not read may hold anything.
+
+    Parameters
+    ----------
+    max_requests : int
+        The largest batch.
+    is_whole : bool
+        All rows are laws, those that are not read too.
+    """
+    is_small = draws_for_interpreter()
+    vocab = draw(vocab_sizes())
+    most = 3 if vocab > LARGEST_CHEAP_VOCABULARY or is_small else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
+    draft_vocab = draw(mostly(st.just(vocab), st.integers(1, vocab + 5), one_in=3))
+    one = st.builds(
+        ChainDraw,
+        st.integers(0, most),
+        st.sampled_from(LOGIT_KINDS),
+        st.sampled_from(DRAFT_ROWS),
+        st.sampled_from(DRAFTS),
+        st.sampled_from(COINS),
+        filters(),
+        mostly(st.none(), st.sampled_from((0.0, *TEMPERATURES)), one_in=3),
+        st.booleans(),
+        bulk(),
+    )
+    requests = [
+        _chain(drawn, vocab, draft_vocab) for drawn in draw(batch(one, min(max_requests, 2 if is_small else 6)))
+    ]
+    counts = [len(chain.tokens) for chain in requests]
+    target_dtype, draft_dtype = draw(st.sampled_from(LOGIT_DTYPES)), draw(st.sampled_from(LOGIT_DTYPES))
+    is_certain = draw(mostly(st.just(False), st.just(True), one_in=4))
+    parameters = filters_of([chain.filters for chain in requests])
+    arguments = {
+        "draft_tokens": _joined([chain.tokens for chain in requests]).astype(np.int64),
+        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
+        "uniform_samples": _joined([chain.coins[:-1] for chain in requests]).astype(np.float32),
+        "uniform_samples_for_final_sampling": np.array([chain.coins[-1] for chain in requests], dtype=np.float32),
+        "draft_logits": None
+        if is_certain
+        else _joined([chain.draft_logits for chain in requests], draft_vocab).astype(draft_dtype),
+        "target_logits": _joined([chain.target_logits for chain in requests], vocab).astype(target_dtype),
+        "temperature": parameters["temperature"],
+        **{name: draw(mostly(st.just(parameters[name]), st.none(), one_in=4)) for name in ("top_k", "top_p", "min_p")},
+        "draft_temperature": np.array([chain.draft_temperature for chain in requests], dtype=np.float32),
+        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
+    }
+    unread = draw(st.sampled_from(UNREAD))
+    return arguments if is_whole or unread is None else _with_unread_logits(arguments, unread)
+
+
+def _with_unread_logits(arguments: Arguments, value: float) -> Arguments:
+    """Return the call with one value everywhere in the rows that its walk does not read."""
+    changed = dict(arguments)
+    for name, rows_read in (("draft_logits", draft_logits_read), ("target_logits", target_logits_read)):
+        if arguments[name] is not None:
+            changed[name] = arguments[name].copy()
+            changed[name][~rows_read(arguments)] = value
+    return changed
+
+
+def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
+    """Return one chain; a row of the draft is of its own, near that of the target, or the same as far as it goes."""
+    source, parameters = one.source, one.filters
+    is_telling = one.is_telling and parameters.temperature > 0
+    kind = "eighths" if is_telling and one.logits != "masked" else one.logits
+    target = np.stack([logit_row(kind, vocab, source) for _ in range(one.count + 1)])
+    if is_telling:
+        target = -np.sort(-target, axis=1)
+        chosen = ordered_filters if source.integer(0, 3) == 3 else single_filter
+        parameters = chosen(target[0], source) or parameters
+    if parameters.temperature == 0:
+        tie_largest(target, source)
+    draft = np.stack([logit_row(one.logits, draft_vocab, source) for _ in range(one.count + 1)])[:-1]
+    common = min(vocab, draft_vocab)
+    if one.draft_rows != "own":
+        draft[:, :common] = target[:-1, :common]
+        draft[np.isneginf(draft).all(axis=1), 0] = 0.0
+    if one.draft_rows == "near":
+        draft += source.eighths(draft.shape, -8, 8)
+    tokens = source.integers(one.count, 0, vocab - 1)
+    if one.drafts == "likely":
+        tokens = draft[:, :common].argmax(axis=1)
+    if one.drafts == "wanted":
+        tokens = target[:-1].argmax(axis=1)
+    if one.drafts == "impossible":
+        tokens = np.where(source.integers(one.count, 0, 1) == 1, draft[:, :common].argmin(axis=1), vocab - 1)
+    if one.count and source.integer(0, 3) == 3:
+        place = source.integer(0, one.count - 1)
+        tokens[place : None if source.integer(0, 1) else place + 1] = -1
+    temperature = parameters.temperature if one.draft_temperature is None else one.draft_temperature
+    return LogitChain(tokens, _coins(one.coins, source, one.count, is_telling), draft, target, parameters, temperature)
+
+
+def _joined(parts: list[Array], *trailing: int) -> Array:
+    return np.concatenate([np.zeros((0, *trailing)), *parts])
+
+
+@composite
+def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
+    """Draw chains of one draft that neither side can choose, before rows that are the same on both."""
+    source, vocab, count = draw(bulk()), draw(st.sampled_from((2, 3, 8, 40))), 12
+    rows = np.stack([logit_row("fine", vocab, source) for _ in range(count)])
+    tokens = source.integers(count, 0, vocab - 1)
+    tokens[: count // 2] = vocab - 1
+    rows[np.arange(count), tokens] = -np.inf
+    rows = rows.astype(draw(st.sampled_from(LOGIT_DTYPES)))
+    temperature = (source.integers(count, 1, 16) / 8).astype(np.float32)
+    return {
+        "draft_tokens": tokens,
+        "cu_num_drafts": np.arange(count + 1, dtype=np.int32),
+        "uniform_samples": (source.integers(count, 0, 15) / 16).astype(np.float32),
+        "uniform_samples_for_final_sampling": (source.integers(count, 0, 15) / 16).astype(np.float32),
+        "draft_logits": rows,
+        "target_logits": rows.repeat(2, axis=0),
+        "temperature": temperature,
+        **dict.fromkeys(("top_k", "top_p", "min_p")),
+        "draft_temperature": temperature,
+        "max_num_drafts": 1,
+    }
 
 
 def calls() -> SearchStrategy[tuple[str, Arguments]]:

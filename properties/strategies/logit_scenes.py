@@ -15,9 +15,16 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import ALL_TOKENS
 from specsim.properties.composite import composite
-from specsim.properties.distribution import EVERYTHING, NOTHING, Row
+from specsim.properties.distribution import EVERYTHING, NOTHING, Outcome, Row
 from specsim.properties.strategies.arrays import Bulk, bulk, mostly
-from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
+from specsim.properties.strategies.sampling_scenes import (
+    VOCABULARIES,
+    ChainScene,
+    TreeScene,
+    all_shapes,
+    draft_tokens,
+    longest_chain,
+)
 from specsim.topology import Topology
 
 HALVING_TEMPERATURE = float(np.float32(1 / np.log(2)))
@@ -169,3 +176,97 @@ def mixed_batches(draw: DrawFn) -> list[LogitScene]:
     tree = scenes[0].tree
     greedy = make_scene(draw(bulk()), tree.topology, tree.vocab_size, Filters(is_greedy=True), tree.num_steps)
     return [*scenes, greedy]
+
+
+@dataclass(frozen=True)
+class ChainLogitScene:
+    """One chain from logits, whatever it may draft: its exact rows, and the logits of both sides by the tokens before.
+
+    ``draft_scale`` is the draft's temperature as a multiple of the target's, and its logits are as much larger.
+    """
+
+    chain: ChainScene
+    target_logits: dict[Outcome, Logits]
+    draft_logits: dict[Outcome, Logits]
+    filters: Filters
+    draft_scale: int
+
+
+@dataclass(frozen=True)
+class ChainLogitBatch:
+    """Chains of one vocabulary, and how many tokens the draft's rows have; whether each side is in bfloat16.
+
+    Without drawn drafts the draft has no rows at all.
+    """
+
+    scenes: tuple[ChainLogitScene, ...]
+    draft_vocab: int
+    is_half: tuple[bool, bool]
+    is_certain: bool
+
+
+def make_logit_chain(
+    source: Bulk, num_drafts: int, sizes: tuple[int, int], filters: Filters, *, is_certain: bool, num_padding: int
+) -> ChainLogitScene:
+    """Return a chain whose every row is drawn, for every prefix; ``sizes`` are the vocabularies of target and draft."""
+    vocab_size, draft_vocab = sizes
+    prefixes = [prefix for length in range(num_drafts + 1) for prefix in product(range(vocab_size), repeat=length)]
+    target = {prefix: pick_logits(source, vocab_size, filters) for prefix in prefixes}
+    common, scale = min(vocab_size, draft_vocab), source.integer(1, 2)
+    shorter = [] if is_certain else [prefix for prefix in prefixes if len(prefix) < num_drafts]
+    draft = {prefix: pick_logits(source, common, Filters()) for prefix in shorter}
+    chain = ChainScene(
+        num_drafts,
+        {prefix: row for prefix, (_, row) in target.items()},
+        {prefix: (*row, *[NOTHING] * (vocab_size - common)) for prefix, (_, row) in draft.items()},
+        tuple(source.integer(0, vocab_size - 1) for _ in range(num_drafts)) if is_certain else None,
+        num_padding,
+    )
+    return ChainLogitScene(
+        chain,
+        {prefix: logits for prefix, (logits, _) in target.items()},
+        {
+            prefix: tuple(None if logit is None else logit * scale for logit in logits)
+            + (FORBIDDEN,) * (draft_vocab - common)
+            for prefix, (logits, _) in draft.items()
+        },
+        filters,
+        scale,
+    )
+
+
+def pick_logits(source: Bulk, vocab_size: int, filters: Filters) -> tuple[Logits, Row]:
+    """Return a row of small logits with its exact distribution; every other one is uneven where there is such a row."""
+    rows = catalogue(vocab_size, filters)
+    rows = uneven(rows) if source.integer(0, 1) else rows
+    return rows[source.integer(0, len(rows) - 1)]
+
+
+@composite
+def chain_logit_batches(draw: DrawFn, is_certain: bool | None = None) -> ChainLogitBatch:
+    """Draw one to three chains of no to two drafts, each with filters of its own, greedy ones among them.
+
+    Some drafts are certain. The draft's vocabulary is the target's, or has a token fewer or more.
+    """
+    vocab_size = draw(st.sampled_from(VOCABULARIES[:2]))
+    draft_vocab = vocab_size + draw(mostly(st.just(0), st.sampled_from((-1, 1)), one_in=2))
+    all_certain = draw(mostly(st.just(False), st.just(True), one_in=5)) if is_certain is None else is_certain
+    one = st.tuples(
+        bulk(),
+        st.integers(0, min(longest_chain(vocab_size), 2)),
+        mostly(st.just(Filters()), st.sampled_from(ALL_FILTERS), one_in=2),
+        mostly(st.just(False), st.just(True), one_in=4),
+        st.sampled_from((0, 0, 1)),
+    )
+    scenes = tuple(
+        make_logit_chain(
+            source,
+            count,
+            (vocab_size, draft_vocab),
+            filters,
+            is_certain=all_certain or (certain and is_certain is None),
+            num_padding=padding,
+        )
+        for source, count, filters, certain, padding in draw(st.lists(one, min_size=1, max_size=3))
+    )
+    return ChainLogitBatch(scenes, draft_vocab, draw(st.tuples(st.booleans(), st.booleans())), all_certain)

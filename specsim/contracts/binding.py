@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.contracts.axes import evaluate, names_of
-from specsim.contracts.chains import draft_rows_read, target_rows_read
+from specsim.contracts.chains import draft_logits_read, draft_rows_read, target_logits_read, target_rows_read
 from specsim.contracts.compiled import compile_contract
 from specsim.contracts.contract import ArraySpec, Contract, Defined
 from specsim.contracts.faults import reject
@@ -20,8 +20,13 @@ __all__ = ["Bindings", "arrays_of", "bind", "bound_of", "defined_mask", "dtype_n
 
 Bindings = Mapping[str, Any]
 
-ROWS_READ = {"draft_probs": draft_rows_read, "target_probs": target_rows_read}
-"""Which rows of a chain's probabilities carry meaning."""
+ROWS_READ = {
+    "draft_probs": draft_rows_read,
+    "target_probs": target_rows_read,
+    "draft_logits": draft_logits_read,
+    "target_logits": target_logits_read,
+}
+"""Which rows of a chain's probabilities or logits carry meaning."""
 
 
 def bind(name: str, contract: Contract, arguments: Mapping[str, Any]) -> Bindings:

@@ -1,47 +1,105 @@
-"""Which rows of probabilities the walk of a ragged chain reads: up to the one that its last token is drawn from."""
+"""Which rows the walk of a ragged chain reads: up to the one that its last token is drawn from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.contracts.logit_rows import filters_of, log_probabilities
 
-def draft_rows_read(arguments: Mapping[str, Any]) -> NDArray[np.bool_]:
+Arguments = Mapping[str, Any]
+Walk = tuple[int, int, bool]
+"""Where the drafts of a request start, where its walk ends, and whether a rejection ends it."""
+
+
+def draft_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
     """Return which rows of ``draft_probs`` are read, bool [drafted]: up to each request's first rejected draft."""
+    return _draft_rows(arguments, _walks_of_probabilities(arguments))
+
+
+def target_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
+    """Return which rows of ``target_probs`` are read, bool [drafted+request]."""
+    return _target_rows(len(arguments["target_probs"]), _walks_of_probabilities(arguments))
+
+
+def draft_logits_read(arguments: Arguments) -> NDArray[np.bool_]:
+    """Return which rows of ``draft_logits`` are read, bool [drafted]: as above, and none of certain drafts."""
+    walks = [
+        walk if draft_is_drawn(arguments, request) else (walk[0], walk[0], False)
+        for request, walk in enumerate(_walks_of_logits(arguments))
+    ]
+    return _draft_rows(arguments, walks)
+
+
+def target_logits_read(arguments: Arguments) -> NDArray[np.bool_]:
+    """Return which rows of ``target_logits`` are read, bool [drafted+request]."""
+    return _target_rows(len(arguments["target_logits"]), _walks_of_logits(arguments))
+
+
+def draft_is_drawn(arguments: Arguments, request: int) -> bool:
+    """Return whether a request's drafts from logits are judged by a law of their own: its draft rows are read."""
+    warmth = float(arguments["temperature"][request]), float(arguments["draft_temperature"][request])
+    return arguments["draft_logits"] is not None and 0 not in warmth
+
+
+def _draft_rows(arguments: Arguments, walks: list[Walk]) -> NDArray[np.bool_]:
     read = np.zeros(len(arguments["draft_tokens"]), dtype=np.bool_)
-    for first, end, is_rejected in _walks(arguments):
+    for first, end, is_rejected in walks:
         read[first : end + is_rejected] = True
     return read
 
 
-def target_rows_read(arguments: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Return which rows of ``target_probs`` are read, bool [drafted+request]."""
-    read = np.zeros(len(arguments["target_probs"]), dtype=np.bool_)
-    for request, (first, end, _) in enumerate(_walks(arguments)):
+def _target_rows(num_rows: int, walks: list[Walk]) -> NDArray[np.bool_]:
+    read = np.zeros(num_rows, dtype=np.bool_)
+    for request, (first, end, _) in enumerate(walks):
         read[first + request : end + request + 1] = True
     return read
 
 
-def _walks(arguments: Mapping[str, Any]) -> list[tuple[int, int, bool]]:
-    """Return, of every request, where its drafts start, where its walk ends, and whether a rejection ends it.
+def _walks_of_probabilities(arguments: Arguments) -> list[Walk]:
+    coins, target, draft = arguments["uniform_samples"], arguments["target_probs"], arguments["draft_probs"]
+
+    def accepts(request: int, place: int, token: int) -> bool:
+        offered = 1.0 if draft is None else float(draft[place, token])
+        return offered > 0 and float(coins[place]) * offered < float(target[place + request, token])
+
+    return _walks(arguments, target.shape[1], accepts)
+
+
+def _walks_of_logits(arguments: Arguments) -> list[Walk]:
+    coins, target, draft = arguments["uniform_samples"], arguments["target_logits"], arguments["draft_logits"]
+
+    def accepts(request: int, place: int, token: int) -> bool:
+        row = target[place + request].astype(np.float32)
+        if arguments["temperature"][request] == 0:
+            return token == int(np.argmax(row))
+        offered = 0.0
+        if draft_is_drawn(arguments, request):
+            law = log_probabilities(draft[place], float(arguments["draft_temperature"][request]))
+            offered = float(law[token]) if token < len(law) else -np.inf
+        wanted = float(log_probabilities(row, *filters_of(arguments, request))[token])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return offered > -np.inf and wanted > float(np.log(np.float64(coins[place]))) + offered
+
+    return _walks(arguments, target.shape[1], accepts)
+
+
+def _walks(arguments: Arguments, vocab_size: int, accepts: Callable[[int, int, int], bool]) -> list[Walk]:
+    """Walk every request; ``accepts`` takes the request, the place among all drafts, and the token.
 
     The arguments may be those of a call that is refused for its offsets or tokens.
     """
-    tokens, coins = arguments["draft_tokens"], arguments["uniform_samples"].astype(np.float64)
-    target, draft = arguments["target_probs"], arguments["draft_probs"]
+    tokens = arguments["draft_tokens"]
     offsets = np.clip(arguments["cu_num_drafts"], 0, len(tokens)).tolist()
     walks = []
     for request, (first, last) in enumerate(pairwise(offsets)):
         end, is_rejected = max(first, last), False
         for place in range(first, last):
             token = int(tokens[place])
-            is_token = 0 <= token < target.shape[1]
-            offered = 1.0 if draft is None or not is_token else float(draft[place, token])
-            is_rejected = is_token and not (
-                offered > 0 and coins[place] * offered < float(target[place + request, token])
-            )
+            is_token = 0 <= token < vocab_size
+            is_rejected = is_token and not accepts(request, place, token)
             if is_rejected or not is_token:
                 end = place
                 break

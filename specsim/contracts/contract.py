@@ -58,7 +58,7 @@ class Defined:
     ``front``   entry j of a request's block where (b, j) of the array ``by`` is no sentinel;
     ``rows``    of row i, the first ``by[i, -1]`` entries;
     ``length``  the first n entries, n the value of the expression ``by`` (``sum_x`` stands for the sum of array x);
-    ``chain``   of the rows of a ragged chain's probabilities, ``by``, those that its walk reads (semantics B.9);
+    ``chain``   of the rows of a ragged chain, ``by`` of either side, those that its walk reads (semantics B.9);
     ``live``    every entry but those of dump slot 0;
     ``owned``   entry i where entry i of the array ``by``, a slot, is not dump slot 0.
     """

@@ -50,6 +50,16 @@ def logprob_bound(vocab_size: int, logprob: NDArray[np.floating]) -> NDArray[np.
     return rounding_bound(vocab_size) + EPSILON * EXPONENT_STAGES * (math.log(max(vocab_size, 1)) + size)
 
 
+def log_ratio_bound(target_exponent: float, draft_exponent: float) -> float:
+    """Return the largest error of the logarithm of a ratio of two probabilities, each from a row of logits in float32.
+
+    The exponents are the largest of either row by size, 0 of a row that is not read. A logit over a temperature, and
+    its difference to the row's logarithm of the sum, round by a few half spacings of that size; the 1 stands for the
+    sums themselves. Twice the error that was measured is allowed for.
+    """
+    return 4 * EPSILON * (target_exponent + draft_exponent + 1)
+
+
 def is_rounded_logprob(expected: NDArray[np.floating], got: NDArray[np.floating], vocab_size: int) -> NDArray[np.bool_]:
     """Return where log-probabilities differ by no more than those of two correct softmaxes may."""
     wanted, found = expected.astype(np.float64), got.astype(np.float64)

@@ -1,11 +1,13 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
-from specsim.config import MOST_NODES
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,
+    CHAIN_OUTPUTS,
+    CHAINS,
     FINAL_COINS,
+    MAX_NUM_DRAFTS,
     NUM_ACCEPTED_DRAFTS,
     NUM_DRAFT_TOKENS,
     PREDICT,
@@ -72,10 +74,7 @@ OPERATIONS = (
         summary="Rejection sampling of ragged chains against the draft's own probabilities.",
         contract=Contract(
             parameters=(
-                array("draft_tokens", "int64 [drafted]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),
-                array("cu_num_drafts", "int32 [request+1]", Unit.OFFSET),
-                array("uniform_samples", "float32 [drafted]", Unit.COIN, within=("0", "1")),
-                FINAL_COINS,
+                *CHAINS,
                 array(
                     "draft_probs",
                     "float32 [drafted, vocab]",
@@ -91,12 +90,9 @@ OPERATIONS = (
                     within=("0", "1"),
                     defined=Defined("chain", "target_probs"),
                 ),
-                ScalarSpec("max_num_drafts", axis="draft", low="0", high=str(MOST_NODES)),
+                MAX_NUM_DRAFTS,
             ),
-            outputs=(
-                array("output_tokens", "int32 [request, draft+1]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),
-                NUM_ACCEPTED_DRAFTS,
-            ),
+            outputs=CHAIN_OUTPUTS,
             requires=(_VOCABULARY,),
         ),
         source="semantics B.9",

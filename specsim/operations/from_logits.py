@@ -1,11 +1,14 @@
 """Acceptance straight from raw logits: only the rows that a walk visits are normalised or maximised."""
 
-from specsim.contracts.contract import Contract, Requirement, Unit, array, flag
+from specsim.contracts.contract import Contract, Defined, Requirement, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,
+    CHAIN_OUTPUTS,
+    CHAINS,
     FINAL_COINS,
     FLOAT_LOGITS,
+    MAX_NUM_DRAFTS,
     NUM_ACCEPTED_DRAFTS,
     PREDICT,
     RETRIEVE_INDEX,
@@ -66,5 +69,37 @@ OPERATIONS = (
             requires=_REQUIRES,
         ),
         source="semantics B.7, B.8",
+    ),
+    Operation(
+        name="chain_speculative_sampling_from_logits",
+        group="from_logits",
+        summary="Rejection sampling of ragged chains from the visited rows of raw logits of target and draft.",
+        contract=Contract(
+            parameters=(
+                *CHAINS,
+                array(
+                    "draft_logits",
+                    "float32|bfloat16 [drafted, draft_vocab]",
+                    Unit.LOGIT,
+                    defined=Defined("chain", "draft_logits"),
+                    optional=True,
+                ),
+                array(
+                    "target_logits",
+                    "float32|bfloat16 [drafted+request, vocab]",
+                    Unit.LOGIT,
+                    defined=Defined("chain", "target_logits"),
+                ),
+                *filters(optional=True),
+                array("draft_temperature", "float32 [request]", Unit.TEMPERATURE, within=("0", None)),
+                MAX_NUM_DRAFTS,
+            ),
+            outputs=CHAIN_OUTPUTS,
+            requires=(
+                Requirement("vocab >= 1", "a distribution is over at least one token"),
+                Requirement("draft_vocab >= 1", "a draft is drawn from at least one token"),
+            ),
+        ),
+        source="semantics B.9c",
     ),
 )

@@ -178,6 +178,12 @@ class VerifyTreeSampledFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class ChainSpeculativeSamplingFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``chain_speculative_sampling_from_logits`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
 class GatherOutputLogprobsOutputs(NamedTuple, Generic[ArrayT]):
     """What ``gather_output_logprobs`` returns."""
 

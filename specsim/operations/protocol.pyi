@@ -8,6 +8,7 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
     DraftDecodeCascadeMetadataOutputs,
@@ -386,6 +387,23 @@ class Operations(Protocol[ArrayT]):
         skip_duplicates: bool = True,
     ) -> VerifyTreeSampledFromLogitsOutputs[ArrayT]:
         """Sampled acceptance from raw logits: the composition of temperature, filters and the tree sampler."""
+
+    def chain_speculative_sampling_from_logits(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_logits: ArrayT | None,
+        target_logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT | None,
+        top_p: ArrayT | None,
+        min_p: ArrayT | None,
+        draft_temperature: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainSpeculativeSamplingFromLogitsOutputs[ArrayT]:
+        """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
 
     def gather_output_logprobs(
         self,

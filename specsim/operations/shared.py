@@ -43,14 +43,28 @@ FLOAT_LOGITS = array("logits", "float32|bfloat16 [request*node, vocab]", Unit.LO
 TREE_COINS = array("uniform_samples", "float32 [request, node]", Unit.COIN, within=("0", "1"))
 FINAL_COINS = array("uniform_samples_for_final_sampling", "float32 [request]", Unit.COIN, within=("0", "1"))
 
+CHAINS = (
+    array("draft_tokens", "int64 [drafted]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),
+    array("cu_num_drafts", "int32 [request+1]", Unit.OFFSET),
+    array("uniform_samples", "float32 [drafted]", Unit.COIN, within=("0", "1")),
+    FINAL_COINS,
+)
+"""Ragged chains: their drafts one after another, where each request's start, a coin a draft, and the last coins."""
 
-def filters() -> tuple[ArraySpec, ...]:
-    """Return the sampling parameters of each request."""
+MAX_NUM_DRAFTS = ScalarSpec("max_num_drafts", axis="draft", low="0", high=str(MOST_NODES))
+CHAIN_OUTPUTS = (
+    array("output_tokens", "int32 [request, draft+1]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),
+    NUM_ACCEPTED_DRAFTS,
+)
+
+
+def filters(optional: bool = False) -> tuple[ArraySpec, ...]:
+    """Return the sampling parameters of each request; ``optional`` filters may be left out, the temperature may not."""
     return (
         array("temperature", "float32 [request]", Unit.TEMPERATURE, within=("0", None)),
-        array("top_k", "int32 [request]", Unit.COUNT, within=("1", None)),
-        array("top_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1")),
-        array("min_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1")),
+        array("top_k", "int32 [request]", Unit.COUNT, within=("1", None), optional=optional),
+        array("top_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1"), optional=optional),
+        array("min_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1"), optional=optional),
     )
 
 

@@ -22,7 +22,7 @@ def coins_lie_below_one(arguments: Arguments, axes: Arguments) -> Fault | None:
 
 
 @rule(Reason.COUNT_OUT_OF_RANGE, "an output row holds no more")
-def _drafts_fit_into_a_row(arguments: Arguments, axes: Arguments) -> Fault | None:
+def drafts_fit_into_a_row(arguments: Arguments, axes: Arguments) -> Fault | None:
     """No request has more drafts than `max_num_drafts`."""
     counts = np.diff(arguments["cu_num_drafts"])
     for request in np.flatnonzero(counts > axes["draft"])[:1]:
@@ -45,7 +45,7 @@ RULES = {
     "tree_speculative_sampling_target_only": (*TREE, coins_lie_below_one, rows_have_mass("target_probs")),
     "chain_speculative_sampling": (
         offsets_ascend("cu_num_drafts", "drafted"),
-        _drafts_fit_into_a_row,
+        drafts_fit_into_a_row,
         coins_lie_below_one,
         _read_rows_have_mass,
     ),

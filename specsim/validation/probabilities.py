@@ -63,25 +63,30 @@ def rows_have_mass(name: str) -> Rule:
 def _share_is_asked_for(arguments: Arguments, axes: Arguments) -> Fault | None:
     """Every entry of `top_p` is above 0."""
     del axes
-    return fault_in(arguments["top_p"], arguments["top_p"] <= 0, "top_p", "above 0, at most 1")
+    top_p = arguments["top_p"]
+    return None if top_p is None else fault_in(top_p, top_p <= 0, "top_p", "above 0, at most 1")
 
 
-@rule(Reason.TEMPERATURE_OUT_OF_RANGE, "logits are divided by it")
-def _temperature_divides(arguments: Arguments, axes: Arguments) -> Fault | None:
-    """A temperature is 0, which means greedy, or 2**-20 to 2**20."""
-    del axes
-    temperature = arguments["temperature"]
-    if temperature is None:
-        return None
-    in_range = (temperature >= LEAST_TEMPERATURE) & (temperature <= GREATEST_TEMPERATURE)
-    bounds = f"0, or {LEAST_TEMPERATURE} to {GREATEST_TEMPERATURE}"
-    return fault_in(temperature, (temperature != 0) & ~in_range, "temperature", bounds)
+def temperature_divides(name: str, what: str) -> Rule:
+    """Return the rule that every temperature can divide logits; ``what`` is how the sentence names one."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        temperature = arguments[name]
+        if temperature is None:
+            return None
+        in_range = (temperature >= LEAST_TEMPERATURE) & (temperature <= GREATEST_TEMPERATURE)
+        bounds = f"0, or {LEAST_TEMPERATURE} to {GREATEST_TEMPERATURE}"
+        return fault_in(temperature, (temperature != 0) & ~in_range, name, bounds)
+
+    sentence = f"{what} is 0, which means greedy, or 2**-20 to 2**20."
+    return Rule(sentence, Reason.TEMPERATURE_OUT_OF_RANGE, "logits are divided by it", find)
 
 
 LOGITS = (_stays_finite("logits"), _rows_leave_a_token)
 """Every row has a finite largest logit."""
 
-TEMPERATURE = _temperature_divides
+TEMPERATURE = temperature_divides("temperature", "A temperature")
 
 FILTERS = (_share_is_asked_for, TEMPERATURE)
 """The sampling parameters define a distribution."""

@@ -1,22 +1,29 @@
 """What the strategies of sampling must find, but for those of the tree sampler."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from specsim.contracts.chains import target_rows_read
+from specsim.contracts.chains import draft_logits_read, target_logits_read, target_rows_read
 from specsim.properties.laws.grammar import path_to, state_after
 from specsim.properties.laws.support.decided import decide_chain
 from specsim.properties.laws.verify import parents_of
-from specsim.reference import target_probabilities, verify_tree_sampled_from_logits
+from specsim.reference import (
+    chain_speculative_sampling_from_logits,
+    target_probabilities,
+    verify_tree_sampled_from_logits,
+)
 from tests.quality.pool import calls_of
 
 Case = dict[str, Any]
 
 CHAIN = "chain_speculative_sampling"
 SAMPLED = "verify_tree_sampled_from_logits"
+CHAIN_LOGITS = "chain_speculative_sampling_from_logits"
+FILTERS = {"top_k": 2**30, "top_p": 1.0, "min_p": 0.0}
 TARGET = "target_probabilities"
 
 
@@ -42,6 +49,73 @@ def does_one_filter_decide(case: Case) -> bool:
             found.add(name)
     return len(found) == 3
 
+
+def ends(case: Case) -> list[tuple[int, int, int]]:
+    """Return of every chain from logits its drafts, those that are accepted, and the draft after them, -1 for none."""
+    counts = chain_speculative_sampling_from_logits(**case)[1].tolist()
+    bounds = pairwise(case["cu_num_drafts"].tolist())
+    return [
+        (last - first, count, int(case["draft_tokens"][first + count]) if first + count < last else -1)
+        for (first, last), count in zip(bounds, counts, strict=True)
+    ]
+
+
+def is_filtered(case: Case) -> Any:
+    """Return which requests have a filter that may drop tokens."""
+    given = {name: open_at for name, open_at in FILTERS.items() if case[name] is not None}
+    return sum((case[name] != open_at for name, open_at in given.items()), np.zeros(len(case["temperature"]))) > 0
+
+
+CHAINS_FROM_LOGITS: dict[str, Callable[[Case], Any]] = {
+    "chains with drafts and without": lambda case: len({count for count, _, _ in ends(case)} | {0}) > 3,
+    "a rejection after accepted drafts": lambda case: any(count and token >= 0 for _, count, token in ends(case)),
+    "a chain accepted whole": lambda case: any(drafts == count > 2 for drafts, count, _ in ends(case)),
+    "a sentinel before another draft": lambda case: any(
+        (np.diff(case["draft_tokens"][first:last] >= 0) > 0).any() and case["draft_tokens"][first] >= 0
+        for first, last in pairwise(case["cu_num_drafts"].tolist())
+    ),
+    "a greedy request beside a sampled one": lambda case: (
+        (case["temperature"] == 0).any() and (case["temperature"] > 0).any()
+    ),
+    "certain drafts beside drawn ones": lambda case: (
+        case["draft_logits"] is not None
+        and ((case["draft_temperature"] == 0) & (case["temperature"] > 0)).any()
+        and ((case["draft_temperature"] > 0) & (case["temperature"] > 0)).any()
+    ),
+    "two temperatures of one request": lambda case: (
+        (case["draft_temperature"] != case["temperature"]) & (case["draft_temperature"] > 0) & (case["temperature"] > 0)
+    ).any(),
+    "no draft rows": lambda case: case["draft_logits"] is None and len(case["draft_tokens"]) > 3,
+    "a smaller vocabulary of the draft": lambda case: (
+        case["draft_logits"] is not None and 1 < case["draft_logits"].shape[1] < case["target_logits"].shape[1]
+    ),
+    "a larger vocabulary of the draft": lambda case: (
+        case["draft_logits"] is not None and case["draft_logits"].shape[1] > case["target_logits"].shape[1] > 1
+    ),
+    "a draft that its row lacks": lambda case: (
+        case["draft_logits"] is not None and (case["draft_tokens"] >= case["draft_logits"].shape[1]).any()
+    ),
+    "filters on and off": lambda case: is_filtered(case).any() and not is_filtered(case).all(),
+    "one filter left out": lambda case: sum(case[name] is None for name in FILTERS) == 1,
+    "two types of logits": lambda case: (
+        case["draft_logits"] is not None and case["draft_logits"].dtype != case["target_logits"].dtype
+    ),
+    "forbidden tokens on both sides": lambda case: (
+        case["draft_logits"] is not None
+        and all(np.isneginf(case[name][rows_read(case)].astype(np.float32)).any() for name, rows_read in READ.items())
+    ),
+    "equal rows": lambda case: (
+        case["draft_logits"] is not None
+        and case["draft_logits"].shape[1] == case["target_logits"].shape[1] > 2
+        and any(
+            (case["draft_logits"][first] == case["target_logits"][first + request]).all()
+            for request, (first, last) in enumerate(pairwise(case["cu_num_drafts"].tolist()))
+            if last > first
+        )
+    ),
+    "rows of NaN that are not read": lambda case: np.isnan(case["target_logits"].astype(np.float32)).any(),
+}
+READ = {"target_logits": target_logits_read, "draft_logits": draft_logits_read}
 
 OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
     "ragged chains, one without drafts": (
@@ -236,3 +310,8 @@ def test_calls_contain(name: str) -> None:
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_grammars_contain(name: str) -> None:
     assert calls_of("generate_token_bitmask").first(GRAMMARS[name])
+
+
+@pytest.mark.parametrize("name", CHAINS_FROM_LOGITS)
+def test_chains_from_logits_contain(name: str) -> None:
+    assert calls_of(CHAIN_LOGITS).first(CHAINS_FROM_LOGITS[name])

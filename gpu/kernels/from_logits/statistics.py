@@ -149,8 +149,9 @@ def _row_statistics_kernel(
     chunk_max_ptr, block_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
     place = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
-    request = tl.where(level < 0, place // num_nodes, place)
-    node = tl.where(level < 0, place % num_nodes, tl.load(current_ptr + place, mask=level > 0, other=0))
+    nodes = tl.maximum(num_nodes, 1)
+    request = tl.where(level < 0, place // nodes, place)
+    node = tl.where(level < 0, place % nodes, tl.load(current_ptr + place, mask=level > 0, other=0))
     if node >= 0:
         row_ptr = logits_ptr + (request * num_nodes + node) * row_stride
         first = chunk * (UNITS * UNIT)

@@ -18,6 +18,8 @@ def empty_row(name: str, value: float) -> Fault:
     """Return the fault that one row holds the same value everywhere, so that no token is possible."""
 
     def fault(arguments: Arguments, where: int) -> Arguments:
+        if arguments[name] is None:
+            return arguments
         changed = arguments[name].copy()
         rows = changed.reshape(-1, changed.shape[-1])
         if len(rows):
@@ -94,6 +96,7 @@ _LOGITS = (
     entry("temperature", 1e-30),
     entry("temperature", 2.0**21),
 )
+_ROWS = ("target_logits", "draft_logits")
 _NO_MASS = (empty_row("probabilities", 0.0), empty_row("probabilities", _INFINITE))
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
@@ -124,6 +127,16 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "chain_speculative_sampling": (*_COINS, empty_row("target_probs", 0.0), offsets_broken, chain_too_long),
     "verify_tree_sampled_from_logits": (*TREE, *_COINS, *_LOGITS),
+    "chain_speculative_sampling_from_logits": (
+        *_COINS,
+        *(entry(name, _INFINITE) for name in _ROWS),
+        *(entry(name, float("nan")) for name in _ROWS),
+        *(empty_row(name, -_INFINITE) for name in _ROWS),
+        entry("top_p", 0.0),
+        *(entry(name, value) for name in ("temperature", "draft_temperature") for value in (1e-30, 2.0**21)),
+        offsets_broken,
+        chain_too_long,
+    ),
     "verify_cascade_metadata": (mask_cut_short, too_small("max_prefix_len", "longest")),
     "verify_custom_mask_metadata": (too_small("seq_lens_sum", "sum"),),
     "verify_extend_metadata": (too_small("seq_lens_sum", "sum"),),

@@ -14,7 +14,7 @@ from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.runner import check, is_selected, run_property
 from specsim.properties.distribution import require_same_law
-from specsim.properties.laws.sampling_chain_law import laws_of_chains
+from specsim.properties.laws.sampling_chain_law import laws_of_chains, playing
 from specsim.properties.laws.sampling_frequency_law import (
     ALPHA,
     EFFECT,
@@ -243,7 +243,7 @@ def test_laws_of_frequencies_are_chosen_only_for_samplers_that_draw_their_own_co
 def test_the_emission_law_is_what_enumeration_gives():
     for seed in range(1, 8):
         scene = make_chain(seeded(seed), 2, 3, "any", "any")
-        (laws,) = laws_of_chains(REFERENCE, [scene], Fraction(0))
+        (laws,) = laws_of_chains([scene], playing(REFERENCE, [scene]), Fraction(0))
         law = Counter()
         for _, chance, emitted in laws:
             for sequence, weight in emitted.items():

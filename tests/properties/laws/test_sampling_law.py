@@ -8,7 +8,7 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties
 from specsim.properties.distribution import NOTHING
-from specsim.properties.laws.sampling_chain_law import require_chain_law
+from specsim.properties.laws.sampling_chain_law import playing, require_chain_law
 from specsim.properties.laws.sampling_law import require_tree_law
 from specsim.properties.laws.sampling_logits_law import logit_array, require_law_from_logits, sampling_arguments
 from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER, TREE_SAMPLER
@@ -61,7 +61,7 @@ def test_every_length_of_chain_of_the_reference_has_the_exact_law(vocab_size, pr
     for num_drafts in range(longest_chain(vocab_size) + 1):
         for seed, kind in enumerate(ROW_KINDS, 1):
             scene = make_chain(seeded(100 * num_drafts + seed), num_drafts, vocab_size, kind, proposal, seed % 2)
-            require_chain_law(REFERENCE, [scene], NOTHING)
+            require_chain_law([scene], playing(REFERENCE, [scene]), NOTHING)
 
 
 def test_four_drafts_over_two_tokens_are_the_longest():

@@ -3,13 +3,13 @@
 import pytest
 
 from specsim.properties.catalogue import all_properties, group_of
-from specsim.properties.mutants import acceptance, chains, sampling
+from specsim.properties.mutants import acceptance, chains, chains_from_logits, sampling
 from specsim.properties.mutants.hunt import Hunt, Options
 
-MUTANTS = {one.id: one for module in (acceptance, chains, sampling) for one in module.MUTANTS}
-GROUPS = ("sampling_law", "sampling_chain_law", "sampling_logits_law")
+MUTANTS = {one.id: one for module in (acceptance, chains, sampling, chains_from_logits) for one in module.MUTANTS}
+GROUPS = ("sampling_law", "sampling_chain_law", "sampling_logits_law", "sampling_chain_logits_law")
 LAWS = [one for one in all_properties() if group_of(one) in GROUPS]
-TREE, CHAIN, LOGITS = (f"{group}." for group in GROUPS)
+TREE, CHAIN, LOGITS, CHAIN_LOGITS = (f"{group}." for group in GROUPS)
 
 KILLERS = {
     "V01": (TREE + "tree_emits_the_targets_law", TREE + "last_token_is_independent_of_other_coins"),
@@ -36,6 +36,12 @@ KILLERS = {
     "OWN-285": (LOGITS + "half_precision_emits_the_same_law",),
     "OWN-290": (TREE + "coins_of_one_verify_are_all_different",),
     "OWN-292": (TREE + "equal_siblings_leave_the_law_alone",),
+    "OWN-3200": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
+    "OWN-3202": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
+    "OWN-3204": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
+    "OWN-3207": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
+    "OWN-3209": (CHAIN_LOGITS + "last_token_is_independent_of_other_coins",),
+    "OWN-3215": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
 }
 
 
