@@ -21,6 +21,7 @@ from specsim.gpu.kernels.device.filters import (
     weigh,
     write_shares,
 )
+from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN
 from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
 LOWEST = tl.constexpr(-3.4028234663852886e38)
@@ -28,8 +29,6 @@ LOWEST = tl.constexpr(-3.4028234663852886e38)
 
 LEAST = tl.constexpr(2.0**-149)
 """The least float32 above 0: what has no mass is kept or dropped with the same result, and is not listed."""
-
-NO_TOKEN = tl.constexpr(2**31 - 1)
 
 
 @triton.jit
