@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ml_dtypes import bfloat16
 
 from specsim.operations import RECORDS
 from specsim.properties import strategies
@@ -21,9 +22,17 @@ def test_every_drawn_call_is_valid_in_any_layout_with_the_same_values(operation:
         arguments, laid_out = case
         assert set(arguments) == {spec.name for spec in RECORDS[operation].contract.parameters}
         assert check_call(operation, arguments) == check_call(operation, laid_out)
-        np.testing.assert_equal(laid_out, arguments)
+        np.testing.assert_equal(comparable(laid_out), comparable(arguments))
 
     check()
+
+
+def comparable(arguments: strategies.Arguments) -> strategies.Arguments:
+    """Return the call with bfloat16 as float32: NumPy takes no NaN of another library's type for equal to itself."""
+    return {
+        name: value.astype(np.float32) if getattr(value, "dtype", None) == bfloat16 else value
+        for name, value in arguments.items()
+    }
 
 
 @pytest.mark.parametrize("operation", RECORDS)
