@@ -114,7 +114,7 @@ def judge(
     last = tl.min(tl.where(is_accepted, first_level + LEVELS, level), axis=0)
     is_last = level == last
     rejected = tl.max(tl.where(is_last & is_token, token, -1), axis=0).to(tl.int32)
-    chosen = tl.max(tl.where(is_last & is_greedy, choice, -1), axis=0)
+    chosen = tl.where(is_greedy, tl.max(tl.where(is_last, choice, -1), axis=0), -1)
     laws = (
         tl.sum(tl.where(is_last, largest, 0.0), axis=0).to(tl.float64),
         tl.sum(tl.where(is_last, total, 0.0), axis=0),
