@@ -79,8 +79,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
         return []
     if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
         choices: Buffers = {"target_predict": call.scratch(num_requests, num_nodes, dtype=torch.int64)}
-        walk = follow_choices(call, choices)
-        return [*choose_greedily(call, logits, choices), *([] if walk is None else [walk])]
+        return [*choose_greedily(call, logits, choices), follow_choices(call, choices)]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)

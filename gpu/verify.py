@@ -110,14 +110,12 @@ def verify_tree_greedy(call: Call) -> Launch | None:
 
     All nodes look for their accepted child at once, so the tree is read in as many rounds as it has siblings.
     """
-    return follow_choices(call, call.contiguous("target_predict"))
+    return follow_choices(call, call.contiguous("target_predict")) if call.axes["request"] else None
 
 
-def follow_choices(call: Call, choices: Buffers) -> Launch | None:
+def follow_choices(call: Call, choices: Buffers) -> Launch:
     """Return the launch that walks the trees of a call along ``target_predict``, which ``choices`` has."""
     num_requests, num_nodes, num_steps = (call.axes[name] for name in ("request", "node", "num_steps"))
-    if num_requests == 0:
-        return None
     nodes = power_of_two(num_nodes)
     requests = choose_block(num_requests, 1, max(1, INTERPRETED_NODES // nodes))
     tree = call.contiguous("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")

@@ -144,7 +144,7 @@ def _row_statistics_kernel(
 
     Every logit of the chunk that reaches the bound is listed. Where the largest logit alone occurs too often, the bound
     lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk. The
-    weights of its blocks are left out where top-k makes it meaningless.
+    weights of its blocks are left out where top-k makes them meaningless.
     """
     chunk_max_ptr, block_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
     place = tl.program_id(0).to(tl.int64)
