@@ -10,7 +10,7 @@ from triton import knobs
 
 from specsim.contracts.extents import Extent, overlaps_itself
 from specsim.contracts.kinds import ArrayKind, Memory
-from specsim.gpu.switches import debugging
+from specsim.gpu.switches import debugging, is_capturing
 from specsim.gpu.switches import poisoned as poisoned_outputs
 
 __all__ = [
@@ -88,11 +88,6 @@ def fetch(kept: torch.Tensor) -> NDArray[Any]:
     if kept.device.type == "cuda":
         torch.cuda.synchronize(kept.device)
     return to_numpy(kept)
-
-
-def is_capturing() -> bool:
-    """Return whether a CUDA graph is captured in the caller's stream, where every copy would become a part of it."""
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
 
 
 def device_error() -> str:

@@ -1,8 +1,9 @@
-"""Two switches of the GPU layer, both off in production.
+"""Three switches of the GPU layer, all off in production.
 
 ``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation; the
 variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output with a pattern before the
-kernel runs, so that an entry which no kernel wrote shows.
+kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets workers capture graphs
+where there is no GPU.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from specsim.environment import DEBUG, says_yes
 IS_DEBUGGED = says_yes(DEBUG)
 _CHECKS_VALUES: ContextVar[bool] = ContextVar("checks_values", default=IS_DEBUGGED)
 _POISON: ContextVar[int | None] = ContextVar("poison", default=None)
+_SIMULATES_GRAPHS: ContextVar[bool] = ContextVar("simulates_graphs", default=False)
+_IS_CAPTURING: ContextVar[bool] = ContextVar("is_capturing", default=False)
 
 
 @contextmanager
@@ -38,9 +41,39 @@ def poisoned(pattern: int) -> Iterator[None]:
         _POISON.reset(token)
 
 
+@contextmanager
+def simulating_graphs(is_on: bool = True) -> Iterator[None]:
+    """Let workers that are asked for graphs capture simulated ones where there is no GPU, or refuse as ever."""
+    token = _SIMULATES_GRAPHS.set(is_on)
+    try:
+        yield
+    finally:
+        _SIMULATES_GRAPHS.reset(token)
+
+
+@contextmanager
+def capturing() -> Iterator[None]:
+    """Say that the block is a capture of a simulated graph."""
+    token = _IS_CAPTURING.set(True)
+    try:
+        yield
+    finally:
+        _IS_CAPTURING.reset(token)
+
+
 def checks_values() -> bool:
-    """Return whether entries are checked: never while a CUDA graph is captured, which cannot wait for them."""
-    return _CHECKS_VALUES.get() and not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+    """Return whether entries are checked: never while a graph is captured, which cannot wait for them."""
+    return _CHECKS_VALUES.get() and not is_capturing()
+
+
+def is_capturing() -> bool:
+    """Return whether a graph is captured in the caller's stream, where every copy would become a part of it."""
+    return _IS_CAPTURING.get() or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+
+
+def simulates_graphs() -> bool:
+    """Return whether graphs are simulated where there is no GPU."""
+    return _SIMULATES_GRAPHS.get()
 
 
 def poison_pattern() -> int | None:

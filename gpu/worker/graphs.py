@@ -10,9 +10,13 @@ from typing import Any
 import torch
 
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.launching.simulated import SimulatedGraph
+from specsim.gpu.switches import simulates_graphs
 from specsim.rejection import Reason, SpecRejection
 
 NUM_WARM_UPS = 2
+
+Graph = torch.cuda.CUDAGraph | SimulatedGraph
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def require_graphs(name: str, is_capturable: bool) -> None:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: its forwards cannot be captured; WRONG_DEVICE: there is no GPU.
+        BAD_CONFIGURATION: its forwards cannot be captured; WRONG_DEVICE: there is no GPU, and graphs are not simulated.
     """
     if not is_capturable:
         raise SpecRejection(
@@ -72,7 +76,7 @@ def require_graphs(name: str, is_capturable: bool) -> None:
             expected="False",
             because=f"forwards of {name} cannot be captured, says its description",
         )
-    if DEVICE.type != "cuda":
+    if DEVICE.type != "cuda" and not simulates_graphs():
         raise SpecRejection(
             Reason.WRONG_DEVICE,
             what="use_graphs",
@@ -82,7 +86,7 @@ def require_graphs(name: str, is_capturable: bool) -> None:
         )
 
 
-def capture(run: Callable[[], None], pool: Any | None) -> torch.cuda.CUDAGraph:
+def capture(run: Callable[[], None], pool: Any | None) -> Graph:
     """Capture what a function launches on one bucket.
 
     Parameters
@@ -92,11 +96,23 @@ def capture(run: Callable[[], None], pool: Any | None) -> torch.cuda.CUDAGraph:
     pool : graph pool handle or None
         Memory shared with the graphs captured before; capture larger buckets first.
 
+    Returns
+    -------
+    graph : CUDAGraph or SimulatedGraph
+        Simulated where there is no GPU.
+
     Notes
     -----
     Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else. Python collects no garbage
     during the capture: a graph of a worker that no one holds any more cannot be destroyed there, and would end it.
     """
+    if DEVICE.type != "cuda":
+        for _ in range(NUM_WARM_UPS):
+            run()
+        simulated = SimulatedGraph()
+        with _keeping_garbage(), simulated.capture(pool):
+            run()
+        return simulated
     stream: torch.cuda.Stream = torch.cuda.Stream(DEVICE)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(DEVICE))
     with torch.cuda.stream(stream):

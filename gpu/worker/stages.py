@@ -16,7 +16,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.cut import cut_drafts
-from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, capture
+from specsim.gpu.worker.graphs import Graph, Kind, bucket_for, bucket_sizes, capture
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.rules import writable
@@ -101,7 +101,7 @@ class Stages:
         num_slots = size * self._config.num_draft_tokens
         self._window = torch.zeros(num_slots, dtype=torch.int64, device=DEVICE) if is_v1 else None
         self._deepest = torch.zeros(size, dtype=torch.int64, device=DEVICE) if kind.is_cut else None
-        self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[str, Graph] = {}
 
     def load(self, batch: Any, window: Tensor | None = None, own_steps: Sequence[int] | None = None) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays after it."""

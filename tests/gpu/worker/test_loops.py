@@ -1,19 +1,15 @@
 """Two loops a layer run every draft side, also one's own, and on the device in graphs that only replay."""
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 import pytest
-import torch
 
 from specsim import gpu
 from specsim.algorithms import WORKERS
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
-from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker import loop, stages
 from specsim.gpu.worker.graphs import bucket_sizes
-from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.sides.ngram import NgramSide
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
@@ -66,44 +62,6 @@ def test_a_side_of_ones_own_runs_in_both_loops(build, options):
     assert report.num_accepted_drafts > 0
 
 
-class Replayed:
-    """A graph without a GPU: what was captured runs again, and what it leaves goes where the capture has left it."""
-
-    def __init__(self, run, memory):
-        self._run, self._holder = run, run.func.__self__
-        before = dict(vars(self._holder))
-        run()
-        left = {name: value for name, value in vars(self._holder).items() if before.get(name) is not value}
-        inside = {"output", "_verified"} if len(self._holder._parts) == 1 else set()
-        self._left = {name: value for name, value in left.items() if name not in inside}
-
-    def replay(self):
-        """Run it, and write over the memory that the capture has."""
-        before = dict(vars(self._holder))
-        self._holder._graphs = {}
-        self._run()
-        for name, there in self._left.items():
-            write_over(there, vars(self._holder)[name])
-        vars(self._holder).clear()
-        vars(self._holder).update(before)
-
-    def pool(self):
-        """Return what stands for the memory."""
-        return "memory"
-
-
-def write_over(there, given):
-    """Copy every tensor inside of a value over the one in the same place of another."""
-    if isinstance(there, torch.Tensor):
-        if there.data_ptr() != given.data_ptr():
-            there.copy_(given)
-    elif is_dataclass(there):
-        for field in fields(there):
-            write_over(getattr(there, field.name), getattr(given, field.name))
-    elif isinstance(there, Pools):
-        write_over(there.verify_keys, given.verify_keys)
-
-
 def asked_of(run):
     """Return requests of which some are sampled, processed or reported on, as far as the worker serves them."""
     vocab_size, is_block = run.scenario.model.vocab_size, run.name.startswith("dflash")
@@ -115,13 +73,10 @@ def asked_of(run):
     ]
 
 
-@pytest.mark.skipif(DEVICE.type == "cuda", reason="a GPU captures graphs, which other tests do")
 @pytest.mark.filterwarnings("ignore:.*recurrent state:UserWarning")
 @pytest.mark.parametrize("name", [name for name in WORKERS if not name.startswith("standalone")])
-def test_replays_over_memory_that_stays_in_place_are_the_reference(name, monkeypatch):
+def test_replays_over_memory_that_stays_in_place_are_the_reference(name):
     """Batches of one, two and three requests in the buckets of four, one kind of batch after another."""
-    monkeypatch.setattr(loop, "require_graphs", lambda *_: None)
-    monkeypatch.setattr(stages, "capture", Replayed)
     run = run_named(name, PoolKind.HYBRID if name == "eagle_v2" else PoolKind.MHA)
     model, sizes = run.scenario.model, replace(run.sizes(), num_rows=5)
     believed = loop_of(name)(run.parameters, load_model(model), sizes)

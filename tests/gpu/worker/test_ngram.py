@@ -8,6 +8,7 @@ import torch
 
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.switches import simulating_graphs
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
@@ -124,6 +125,6 @@ def test_an_iteration_waits_for_the_device_once(page_size, options, kind):
 
 @pytest.mark.skipif(HAS_GPU, reason="graphs can be captured on a GPU")
 def test_graphs_are_refused_where_there_is_no_gpu():
-    with pytest.raises(SpecRejection) as refusal:
+    with simulating_graphs(False), pytest.raises(SpecRejection) as refusal:
         V1[1](SMALL, load_on_device(MODEL), sizes_for(SMALL.config, of_few_tokens(1, 4), 1), use_graphs=True)
     assert refusal.value.reason is Reason.WRONG_DEVICE

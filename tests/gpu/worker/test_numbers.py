@@ -8,7 +8,6 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker import loop, stages
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.properties.laws.support.histories import Arrival, Scenario
@@ -19,7 +18,6 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
-from tests.gpu.worker.test_loops import Replayed
 
 OWN = load("specsim.gpu").workers
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
@@ -73,12 +71,9 @@ def test_what_was_proposed_is_counted_alike(name):
     assert engines[0].positions == engines[1].positions
 
 
-@pytest.mark.skipif(DEVICE.type == "cuda", reason="a GPU captures graphs, which other tests do")
 @pytest.mark.parametrize("name", ["eagle_v1", "eagle_v2", "ngram_v2"])
-def test_numbers_are_read_where_they_lie_in_a_replay(name, monkeypatch):
+def test_numbers_are_read_where_they_lie_in_a_replay(name):
     """One graph a bucket serves all numbers that are cut to fewer than its own."""
-    monkeypatch.setattr(loop, "require_graphs", lambda *_: None)
-    monkeypatch.setattr(stages, "capture", Replayed)
     run = run_named(name, TREE)
     believed, worker = workers_of(run, use_graphs=True)
     for pattern in ((0, 1, MOST), (MOST, 0, 0)):
