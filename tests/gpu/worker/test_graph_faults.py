@@ -1,0 +1,251 @@
+"""Replays beside the reference, whatever was replayed before, and faults of graphs: eager runs of most show nothing."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.launching.simulated import CaptureError
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker import stages, v2
+from specsim.gpu.worker.carried import WaitingRows
+from specsim.gpu.worker.stages import Batches, Stages, padding_of
+from specsim.gpu.worker.v1 import GpuWorkerV1
+from specsim.gpu.worker.v2 import GpuWorker
+from specsim.host.sampling import SamplingParameters
+from specsim.properties.laws.support.constrained_runs import Shifted
+from specsim.properties.laws.support.numbered_runs import PatternNumbers
+from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import SpecRejection
+from specsim.simulation.engine import Engine
+from specsim.simulation.history import first_divergence
+from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+
+CHAIN, TREE, MODEL = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5), HashModel(32, 3, 0.8)
+MOST_REQUESTS, MOST_TOKENS, MOST_ROWS = 5, 5, 4
+NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 4
+MIXED = Schedule(num_drafts=PatternNumbers((0, 1, 2)))
+
+
+def greedy(lengths):
+    """Return requests that output so many tokens."""
+    return [Request(number, [number % 30, 7, 3][: 1 + number % 3], length) for number, length in enumerate(lengths)]
+
+
+@cache
+def both_workers(config, loops):
+    """Return a worker of the reference and one in graphs, which live as long as the tests."""
+    sizes = sizes_for(config, greedy([MOST_TOKENS] * MOST_REQUESTS), MOST_ROWS, schedule=MIXED)
+    believed, own = loops
+    return believed(config, load_model(MODEL), sizes), own(config, load_on_device(MODEL), sizes, use_graphs=True)
+
+
+@st.composite
+def batches(draw):
+    """Draw requests, some of which are sampled or processed, how many run together, and how many steps they draft."""
+    lengths = draw(st.lists(st.integers(1, MOST_TOKENS), min_size=1, max_size=MOST_REQUESTS))
+    kinds = st.sampled_from([{}, {}, {"sampling": SamplingParameters(1.2, seed=3)}, {"processor": Shifted(1)}])
+    requests = [replace(one, **draw(kinds)) for one in greedy(lengths)]
+    return requests, draw(st.integers(1, MOST_ROWS)), draw(st.sampled_from([IN_TURN, MIXED]))
+
+
+@pytest.mark.parametrize(
+    ("config", "loops"),
+    [(TREE, (ReferenceWorker, GpuWorker)), (CHAIN, (ReferenceWorkerV1, GpuWorkerV1))],
+    ids=["v2", "v1"],
+)
+def test_replays_are_the_reference_whatever_was_replayed_before(config, loops):
+    """One worker replays everything that is drawn, in batches that grow and shrink; rows past the live ones are old."""
+    believed, replaying = both_workers(config, loops)
+
+    @settings(max_examples=NUM_SEQUENCES, deadline=None, database=None)
+    @given(batches())
+    def agrees(drawn):
+        requests, max_batch, schedule = drawn
+        assert find_divergence(believed, replaying, requests, max_batch=max_batch, schedule=schedule) is None
+
+    agrees()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a fault is looked for in: requests, of which the last ends first, and how they are run."""
+
+    is_v1: bool = False
+    schedule: Schedule = IN_TURN
+    sampling: SamplingParameters | None = None
+
+    def play(self, use_graphs):
+        """Run to the end beside the reference; raise where phases, what was returned, or rows differ."""
+        asked = [replace(one, sampling=self.sampling) for one in greedy((6, 7, 5, 3))]
+        sizes = sizes_for(CHAIN, asked, 4, schedule=self.schedule)
+        own = GpuWorkerV1 if self.is_v1 else GpuWorker
+        workers = [
+            (ReferenceWorkerV1 if self.is_v1 else ReferenceWorker)(CHAIN, load_model(MODEL), sizes),
+            own(CHAIN, load_on_device(MODEL), sizes, use_graphs=use_graphs, pads=True),
+        ]
+        engines = [Engine(one, 4, schedule=self.schedule) for one in workers]
+        for engine in engines:
+            for request in asked:
+                engine.submit(request.fresh())
+        returned = []
+        while engines[0].has_work:
+            iterations = [engine.step() for engine in engines]
+            for iteration, tokens in returned:
+                assert np.array_equal(iteration.tokens, tokens), "what was returned is another since"
+            if iterations[1] is not None:
+                returned.append((iterations[1], iterations[1].tokens.copy()))
+                divergence = first_divergence(len(returned), *(one.phases() for one in workers))
+                assert divergence is None, str(divergence)
+        expected, got = (one.state()["seq_lens"] for one in workers)
+        assert np.array_equal(got[1:], expected[1:]), f"lengths by row = {got[1:]}, but should be {expected[1:]}"
+
+
+RUNS = {
+    "v2": Run(),
+    "v1": Run(is_v1=True),
+    "mixed": Run(schedule=MIXED),
+    "sampled": Run(sampling=SamplingParameters(1.2, seed=3)),
+}
+LOAD, ACCEPT, CAPTURE = Stages.load, Stages._accept, Batches._capture
+TAKE, READ, BUCKET = WaitingRows.take, WaitingRows.read, stages.bucket_for
+
+
+def noting_the_longest(self, rows):
+    """Take a batch, and note the length of its longest request on the host."""
+    self.longest = int(self.carried["seq_lens"][list(rows)].max()) if rows else 1
+    return TAKE(self, rows)
+
+
+def up_to_the_longest(self, batch):
+    """Read a batch, whose lengths are at most the one that was noted."""
+    start = READ(self, batch)
+    return replace(start, seq_lens=start.seq_lens.clamp(max=self.longest))
+
+
+def load_into_other_memory(self, batch, window=None, own_steps=None):
+    """Load into tensors that are made for it."""
+    self._batch = padding_of(self._batch, len(self._batch.req_pool_indices))
+    LOAD(self, batch, window, own_steps)
+
+
+def load_live_rows_alone(self, batch, window=None, own_steps=None):
+    """Load and leave the rows after the live ones as they are."""
+    rows = self._batch.req_pool_indices
+    old = rows[len(batch.req_pool_indices) :].clone()
+    LOAD(self, batch, window, own_steps)
+    rows[len(batch.req_pool_indices) :] = old
+
+
+def load_once(self, batch, window=None, own_steps=None):
+    """Load the slots of the first batch alone."""
+    LOAD(self, batch, None if hasattr(self, "has_slots") else window, own_steps)
+    self.has_slots = window is not None
+
+
+def count_once(self):
+    """Accept, with the number of tokens that was counted first."""
+    ACCEPT(self)
+    if not hasattr(self, "first_count"):
+        self.first_count = self.verify_output.num_accepted_tokens
+    self.verify_output = replace(self.verify_output, num_accepted_tokens=self.first_count)
+
+
+def look_at_a_count(self):
+    """Accept, and let the host see how many tokens that brought."""
+    ACCEPT(self)
+    self.most = self.verify_output.num_accepted_tokens.max().item()
+
+
+def in_the_bucket_below(num_requests, buckets):
+    """Return a bucket that is too small."""
+    return buckets[max(buckets.index(BUCKET(num_requests, buckets)) - 1, 0)]
+
+
+def capture_without(**given):
+    """Return ``_capture`` that takes a graph of another kind for the batch."""
+
+    def capture(self, size, kind, parts, like):
+        return CAPTURE(self, size, replace(kind, **given), parts, like)
+
+    return capture
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is planted where, how it shows, and whether padded eager runs show it too."""
+
+    planted: tuple
+    error: type
+    message: str
+    run: Run = RUNS["v2"]
+    shows_eagerly: bool = False
+
+
+FAULTS = {
+    "a length of the capture": Fault(
+        ((WaitingRows, "take", noting_the_longest), (WaitingRows, "read", up_to_the_longest)),
+        AssertionError,
+        "seq_lens",
+    ),
+    "a tensor took the place of the captured one": Fault(
+        ((Stages, "load", load_into_other_memory),), AssertionError, "req_pool_indices"
+    ),
+    "rows of an earlier batch": Fault(((Stages, "load", load_live_rows_alone),), AssertionError, "lengths by row"),
+    "slots of an earlier batch": Fault(((Stages, "load", load_once),), AssertionError, "out_cache_loc", RUNS["v1"]),
+    "one of the counts is left from before": Fault(
+        ((Stages, "_accept", count_once),), AssertionError, "num_accepted_tokens"
+    ),
+    "the host waits": Fault(((Stages, "_accept", look_at_a_count),), CaptureError, "the host waits for the device"),
+    "a bucket that is too small": Fault(
+        ((stages, "bucket_for", in_the_bucket_below),), RuntimeError, "size", shows_eagerly=True
+    ),
+    "a graph of greedy requests": Fault(
+        ((Batches, "_capture", capture_without(is_sampled=False)),),
+        AssertionError,
+        "predict",
+        RUNS["sampled"],
+    ),
+    "a graph of other widths": Fault(
+        ((Batches, "_capture", capture_without(is_cut=False)),),
+        SpecRejection,
+        "num_accepted_drafts is 1, but should be 0",
+        RUNS["mixed"],
+    ),
+    "outputs that are not copied": Fault(
+        ((v2, "download", lambda tensors: [to_numpy(one) for one in tensors]),),
+        AssertionError,
+        "what was returned is another since",
+    ),
+}
+
+SIMULATED = pytest.mark.skipif(DEVICE.type == "cuda", reason="no GPU may run a graph whose memory is gone")
+
+
+@SIMULATED
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_graphs_is_seen_in_graphs(name, monkeypatch):
+    fault = FAULTS[name]
+    for place in fault.planted:
+        monkeypatch.setattr(*place)
+    with pytest.raises(fault.error, match=fault.message):
+        fault.run.play(use_graphs=True)
+    if not fault.shows_eagerly:
+        fault.run.play(use_graphs=False)
+
+
+@SIMULATED
+@pytest.mark.parametrize("name", RUNS)
+def test_nothing_is_seen_without_a_fault(name):
+    RUNS[name].play(use_graphs=True)
