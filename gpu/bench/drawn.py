@@ -9,7 +9,7 @@ from specsim import gpu
 from specsim.config import INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.from_logits import NUM_STEPS, TOP_K, TOP_P, sampling_of
-from specsim.gpu.bench.iteration import HASH_VOCAB, NODES, TEXT_BUCKETS, TEXT_VOCAB, TOPK, Iteration
+from specsim.gpu.bench.iteration import HASH_VOCAB, TEXT_BUCKETS, TEXT_VOCAB, Iteration
 
 INDEXER_KEY_BYTES = 128
 RECENT, WORDS, KEPT, SHARE = 7, 32, 3, 0.75
@@ -91,7 +91,7 @@ def chain(it: Iteration) -> dict[str, Any]:
 
 def sampled_tree(it: Iteration) -> dict[str, Any]:
     """Return trees, coins and the target's probabilities of every node."""
-    probabilities = it.probabilities.view(it.batch, NODES, -1)
+    probabilities = it.probabilities.view(it.batch, it.num_draft_tokens, -1)
     return {
         **it.links,
         **it.sampling,
@@ -111,9 +111,9 @@ def recurrent(it: Iteration) -> dict[str, Any]:
     last = it.accept_index.gather(1, it.num_accepted_drafts[:, None].long())[:, 0].long()
     return {
         "state_buffers": gpu.KVBuffers(states(it.batch + 1)),
-        "step_buffers": gpu.KVBuffers.of_steps(states(it.batch, NODES)),
+        "step_buffers": gpu.KVBuffers.of_steps(states(it.batch, it.num_draft_tokens)),
         "state_slots": it.req_pool_indices,
-        "commit_step": last % NODES,
+        "commit_step": last % it.num_draft_tokens,
         "snapshot_slots": it.each(-1, torch.int64),
         "snapshot_step": it.each(-1, torch.int64),
     }
@@ -155,7 +155,7 @@ def one_token_a_beam(it: Iteration) -> dict[str, Any]:
         "kv_buffers": it.kv_words(1),
         "input_ids": it.ids(it.beams, below=HASH_VOCAB),
         "hidden_states": it.tags(it.beams),
-        "positions": it.seq_lens.repeat_interleave(TOPK),
+        "positions": it.seq_lens.repeat_interleave(it.topk),
         **it.beam_lists(),
     }
 
@@ -186,13 +186,13 @@ def finishing(it: Iteration) -> dict[str, Any]:
 def filters(it: Iteration, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str, Any]:
     """Return what changes rows of probabilities: a temperature, top-k, top-p and min-p of each request."""
     names = ("temperature", "top_k", "top_p", "min_p")
-    sampling = sampling_of(it.batch, NODES, top_k, top_p)
+    sampling = sampling_of(it.batch, it.num_draft_tokens, top_k, top_p)
     return {name: sampling[name] for name in names}
 
 
 def verify_range(it: Iteration) -> dict[str, Any]:
     """Return the positions of the tree of each request."""
-    return {"start_offsets": it.seq_lens, "end_offsets": it.seq_lens + NODES}
+    return {"start_offsets": it.seq_lens, "end_offsets": it.seq_lens + it.num_draft_tokens}
 
 
 def kv_moves(it: Iteration) -> dict[str, Any]:

@@ -23,6 +23,8 @@ NUM_STEPS = 5
 AGREEMENT = 0.7
 SPREAD, BONUS, FLAT_BONUS = 2.0, 14.0, 8.0
 LEVEL_SIZES = {16: (1, 4, 4, 3, 2, 2), 32: (1, 8, 8, 8, 4, 3)}
+"""Nodes of every level of some trees; others have as many in each."""
+
 TEMPERATURE, TOP_K, TOP_P = 0.8, 50, 0.95
 EVERYTHING = 2**31 - 1
 COPY_BANDWIDTH = 4.3e12
@@ -120,9 +122,10 @@ class Drafts:
 
 
 def drafts(batch: int, nodes: int, agreement: float = AGREEMENT, vocab: int = VOCAB) -> Drafts:
-    """Draw random trees of five levels, and for how many levels the target agrees with a path to a deepest node."""
+    """Draw random trees, and for how many levels the target agrees with a path to a deepest node."""
     parent, child, sibling = (torch.full((batch, nodes), -1, dtype=torch.int64) for _ in range(3))
-    sizes = LEVEL_SIZES[nodes]
+    sizes = level_sizes(nodes)
+    depth = len(sizes) - 1
     starts = [sum(sizes[:level]) for level in range(len(sizes))]
     for level in range(1, len(sizes)):
         drawn = torch.randint(sizes[level - 1], (batch, sizes[level]))
@@ -132,16 +135,23 @@ def drafts(batch: int, nodes: int, agreement: float = AGREEMENT, vocab: int = VO
         sibling[:, node : node + 1] = child.gather(1, above)
         child.scatter_(1, above, node)
     path = starts[-1] + torch.randint(sizes[-1], (batch, 1))
-    for _ in range(NUM_STEPS):
+    for _ in range(depth):
         path = torch.cat([parent.gather(1, path[:, :1]), path], 1)
-    candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * (vocab // (nodes * 64) - 1)
-    is_agreed = (torch.rand((batch, NUM_STEPS)) < agreement).long().cumprod(1).bool()
+    candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * max(1, vocab // (nodes * 64) - 1)
+    is_agreed = (torch.rand((batch, depth)) < agreement).long().cumprod(1).bool()
     choice = torch.full((batch, nodes), vocab - 1)
     choice.scatter_(1, path[:, :-1], torch.where(is_agreed, candidates.gather(1, path[:, 1:]), vocab - 1))
-    accept_index = (path + torch.arange(batch)[:, None] * nodes).int()
-    accept_index[:, 1:].masked_fill_(~is_agreed, -1)
+    accept_index = torch.full((batch, NUM_STEPS + 1), -1, dtype=torch.int32)
+    accept_index[:, : depth + 1] = path + torch.arange(batch)[:, None] * nodes
+    accept_index[:, 1 : depth + 1].masked_fill_(~is_agreed, -1)
     tensors = (parent, child, sibling, candidates, choice, accept_index)
     return Drafts(*[tensor.to(DEVICE) for tensor in tensors])
+
+
+def level_sizes(nodes: int) -> tuple[int, ...]:
+    """Return how many nodes each level of a tree has, the root first and at most five levels below it."""
+    even = [(nodes - 1 + NUM_STEPS - level) // NUM_STEPS for level in range(1, NUM_STEPS + 1)]
+    return LEVEL_SIZES.get(nodes, (1, *[size for size in even if size]))
 
 
 def links_of(drawn: Drafts) -> dict[str, Any]:

@@ -32,7 +32,7 @@ SHORTER = 16
 
 @dataclass(frozen=True)
 class EngineSizes:
-    """Sizes of an engine and of its batch; trees have 16 nodes, five levels and beams of four.
+    """Sizes of an engine and of its batch; trees have ``nodes`` nodes in up to five levels, and beams of ``topk``.
 
     ``kv_entry`` is one slot of K or V of a layer, ``state`` one recurrent state, of which ``state_layers`` layers have
     one. The toy models know a small vocabulary, whatever ``vocab`` is.
@@ -47,6 +47,8 @@ class EngineSizes:
     kv_entry: tuple[int, ...] = (8, 128)
     state: tuple[int, ...] = (32, 128, 128)
     state_layers: int = 4
+    nodes: int = NODES
+    topk: int = TOPK
 
 
 class Iteration:
@@ -55,16 +57,16 @@ class Iteration:
     Attributes are named like arguments of operations and have the form that most of these take.
     """
 
-    topk = TOPK
     num_steps = NUM_STEPS
-    num_draft_tokens = NODES
     seed = 7
 
     def __init__(self, sizes: EngineSizes) -> None:
         self.sizes = sizes
         self.batch = sizes.batch
-        self.beams = sizes.batch * TOPK
-        self.num_nodes = sizes.batch * NODES
+        self.topk = sizes.topk
+        self.num_draft_tokens = sizes.nodes
+        self.beams = sizes.batch * sizes.topk
+        self.num_nodes = sizes.batch * sizes.nodes
         self.num_kept = sizes.batch * (NUM_STEPS + 1)
         """Tokens that a fixed-width extend computes."""
 
@@ -95,7 +97,7 @@ class Iteration:
     @cached_property
     def drafts(self) -> Drafts:
         """The trees."""
-        return drafts(self.batch, NODES, vocab=self.sizes.vocab)
+        return drafts(self.batch, self.num_draft_tokens, vocab=self.sizes.vocab)
 
     @cached_property
     def logits(self) -> Tensor:
@@ -125,7 +127,7 @@ class Iteration:
     @property
     def sampling(self) -> dict[str, Any]:
         """Coins and parameters of a verify."""
-        return sampling_of(self.batch, NODES)
+        return sampling_of(self.batch, self.num_draft_tokens)
 
     @property
     def accept_index(self) -> Tensor:
@@ -175,9 +177,9 @@ class Iteration:
     @cached_property
     def ancestors(self) -> Tensor:
         """Which nodes each node sees, bool [request, node, node]."""
-        mask = torch.eye(NODES, dtype=torch.bool, device=DEVICE).repeat(self.batch, 1, 1)
+        mask = torch.eye(self.num_draft_tokens, dtype=torch.bool, device=DEVICE).repeat(self.batch, 1, 1)
         request = torch.arange(self.batch, device=DEVICE)
-        for node in range(1, NODES):
+        for node in range(1, self.num_draft_tokens):
             mask[:, node] |= mask[request, self.drafts.parent[:, node]]
         return mask
 
@@ -191,7 +193,7 @@ class Iteration:
         """The same with the prefix of each request before its window."""
         rows = []
         for square, length in zip(self.ancestors, self.seq_lens.tolist(), strict=True):
-            rows.append(torch.cat([square.new_ones((NODES, length)), square], 1).view(-1))
+            rows.append(torch.cat([square.new_ones((self.num_draft_tokens, length)), square], 1).view(-1))
         return torch.cat(rows)
 
     # ------------------------------------------------------------ lengths, rows and slots
@@ -217,7 +219,7 @@ class Iteration:
     @property
     def max_seq_len_k(self) -> int:
         """The longest of them with a tree."""
-        return self.sizes.length + NODES
+        return self.sizes.length + self.num_draft_tokens
 
     @property
     def num_tokens(self) -> int:
@@ -232,7 +234,7 @@ class Iteration:
     @cached_property
     def req_to_token(self) -> Tensor:
         """The map, with room for the pages of every beam after the longest text."""
-        reserve = TOPK * ceil_to(NUM_STEPS + PAGE_SIZE, PAGE_SIZE) + PAGE_SIZE
+        reserve = self.topk * ceil_to(NUM_STEPS + PAGE_SIZE, PAGE_SIZE) + PAGE_SIZE
         return page_map(self.batch + 1, self.sizes.length + reserve, PAGE_SIZE)
 
     @cached_property
@@ -257,7 +259,7 @@ class Iteration:
     @cached_property
     def out_cache_loc(self) -> Tensor:
         """The slots of all nodes."""
-        return self.slots_after(NODES)
+        return self.slots_after(self.num_draft_tokens)
 
     @property
     def evict_mask(self) -> Tensor:
@@ -272,10 +274,11 @@ class Iteration:
 
     def pairs(self, slots: Tensor) -> dict[str, Tensor]:
         """Return where accepted nodes lie and where they go, packed to the front of a tail of dump slots."""
-        blocks = slots.view(self.batch, NODES)
+        blocks = slots.view(self.batch, self.num_draft_tokens)
         sources, targets = torch.zeros((2, self.num_kept), dtype=torch.int64, device=DEVICE)
         sources[: self.num_output] = slots[self.accept_indices.long()]
-        targets[: self.num_output] = blocks[:, : NUM_STEPS + 1][self.is_accepted]
+        width = min(NUM_STEPS + 1, self.num_draft_tokens)
+        targets[: self.num_output] = blocks[:, :width][self.is_accepted[:, :width]]
         return {"target_slots": targets, "source_slots": sources}
 
     @cached_property
@@ -291,8 +294,8 @@ class Iteration:
 
     def beam_lists(self) -> dict[str, Tensor]:
         """Return the slots that each beam reads: those of its request's text."""
-        lengths = self.seq_lens.repeat_interleave(TOPK)
+        lengths = self.seq_lens.repeat_interleave(self.topk)
         is_read = torch.arange(self.table.shape[1], device=DEVICE) < lengths[:, None]
         offsets = torch.zeros(self.beams + 1, dtype=torch.int32, device=DEVICE)
         offsets[1:] = lengths.cumsum(0)
-        return {"kv_indices": self.table.repeat_interleave(TOPK, 0)[is_read], "kv_indptr": offsets}
+        return {"kv_indices": self.table.repeat_interleave(self.topk, 0)[is_read], "kv_indptr": offsets}

@@ -18,9 +18,7 @@ from specsim.gpu.bench import drawn
 from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
 from specsim.gpu.bench.iteration import (
     HASH_VOCAB,
-    NODES,
     PAGE_SIZE,
-    TOPK,
     EngineSizes,
     Iteration,
 )
@@ -81,24 +79,24 @@ LISTED_KEYS = {"req_to_token": as_many("kv_indices")}
 
 ROWS: tuple[Row, ...] = (
     # draft
-    Row("fast_topk", lambda it: {"values": torch.rand((it.beams, it.sizes.vocab), device=DEVICE), "k": TOPK}),
+    Row("fast_topk", lambda it: {"values": torch.rand((it.beams, it.sizes.vocab), device=DEVICE), "k": it.topk}),
     Row(
         "select_top_k_tokens",
         lambda it: {
             "step_index": 1,
-            "topk_p": torch.rand((it.beams, TOPK), device=DEVICE).sort(1, descending=True).values,
-            "topk_index": it.ids(it.beams, TOPK),
+            "topk_p": torch.rand((it.beams, it.topk), device=DEVICE).sort(1, descending=True).values,
+            "topk_index": it.ids(it.beams, it.topk),
             "hidden_states": it.hidden(it.beams),
-            "scores": torch.rand((it.batch, TOPK), device=DEVICE),
+            "scores": torch.rand((it.batch, it.topk), device=DEVICE),
         },
         {"hidden_states": parents},
     ),
-    Row("organize_draft_results", lambda it: drafted_blocks(it.batch, TOPK)),
+    Row("organize_draft_results", lambda it: drafted_blocks(it.batch, it.topk)),
     Row("organize_chain_draft_results", lambda it: {"token_list": [it.ids(it.batch, 1) for _ in range(NUM_STEPS)]}),
     Row(
         "map_hot_tokens",
         lambda it: {
-            "topk_index": it.ids(it.beams, TOPK, below=it.sizes.draft_vocab),
+            "topk_index": it.ids(it.beams, it.topk, below=it.sizes.draft_vocab),
             "hot_token_id": it.ids(it.sizes.draft_vocab),
         },
         {"hot_token_id": distinct("topk_index")},
@@ -107,11 +105,11 @@ ROWS: tuple[Row, ...] = (
     Row("assign_draft_cache_locs", needed={MAP: as_many("out_cache_loc")}),
     Row(
         "per_step_draft_out_cache_loc",
-        lambda it: {"out_cache_loc": it.slots_after(NODES).repeat(2)[: it.beams * NUM_STEPS]},
+        lambda it: {"out_cache_loc": it.ids(it.beams * NUM_STEPS, below=it.num_slots)},
     ),
     Row(
         "generate_draft_decode_kv_indices",
-        lambda it: {"positions": it.seq_lens.repeat_interleave(TOPK)},
+        lambda it: {"positions": it.seq_lens.repeat_interleave(it.topk)},
         {MAP: lambda call: int(call["seq_lens"].sum()) + call["positions"].numel() * NUM_STEPS},
     ),
     Row(
@@ -121,7 +119,10 @@ ROWS: tuple[Row, ...] = (
         f"pages of {PAGE_SIZE}",
     ),
     # tree
-    Row("build_tree", lambda it: tree_inputs(it.batch, TOPK, NODES, TreeMaskMode.QLEN_ONLY, it.sizes.length)),
+    Row(
+        "build_tree",
+        lambda it: tree_inputs(it.batch, it.topk, it.num_draft_tokens, TreeMaskMode.QLEN_ONLY, it.sizes.length),
+    ),
     Row("reconstruct_indices_from_tree_mask", lambda it: {"tree_mask": it.ancestors}),
     # dflash
     Row("prepare_block_draft", lambda it: {"mask_token": it.sizes.vocab - 1}),
@@ -275,7 +276,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "get_target_cache_loc",
         lambda it: {
-            "to_free_num_slots": NODES - it.num_accepted_tokens,
+            "to_free_num_slots": it.num_draft_tokens - it.num_accepted_tokens,
             "num_target_slots": it.num_output,
             "num_to_free_slots": it.num_nodes - it.num_output,
         },
@@ -327,7 +328,7 @@ ROWS: tuple[Row, ...] = (
         "assign_hidden_states_pool",
         lambda it: {
             "hidden_states": it.hidden(it.num_nodes),
-            "extend_start_loc": it.starts(NODES)[:-1],
+            "extend_start_loc": it.starts(it.num_draft_tokens)[:-1],
             "num_committed": it.num_accepted_tokens,
             "hidden_states_pool": it.hidden(it.batch + 1, drawn.KEPT),
         },
@@ -340,7 +341,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "target_forward",
         lambda it: {
-            **drawn.extend_on_pages(it, NODES),
+            **drawn.extend_on_pages(it, it.num_draft_tokens),
             "kv_buffers": it.kv_words(it.sizes.num_layers),
         },
         {"kv_buffers": kv_of_pages, "page_table": total("cache_seqlens")},
@@ -357,7 +358,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "draft_decode_forward",
-        lambda it: {**drawn.one_token_a_beam(it), "out_cache_loc": it.slots_after(TOPK)},
+        lambda it: {**drawn.one_token_a_beam(it), "out_cache_loc": it.slots_after(it.topk)},
         {"kv_buffers": kv_of_beams(as_many("out_cache_loc"))},
         "one layer",
     ),

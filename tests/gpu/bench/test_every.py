@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -62,6 +64,27 @@ def test_inputs_are_in_the_domain_and_both_layers_agree_on_them(name):
     expected = observe(REFERENCE, operation, arguments)
     assert (expected.rejection, expected.error) == ("", "")
     assert first_difference(operation, arguments, expected, observe(GPU, operation, arguments)) is None
+
+
+OF_TREES = (
+    *("select_top_k_tokens", "per_step_draft_out_cache_loc", "assign_draft_cache_locs", "build_tree"),
+    *("verify_tree_greedy", "generate_simulated_accept_index", "commit_output_tokens", "fill_accept_out_cache_loc"),
+)
+"""Operations whose inputs grow with nodes or beams."""
+
+
+@pytest.mark.parametrize(("nodes", "topk"), [(6, 1), (16, 2), (16, 16), (64, 4), (256, 8)])
+@pytest.mark.parametrize("name", OF_TREES)
+def test_inputs_of_other_trees_are_in_the_domain(name, nodes, topk):
+    sizes = replace(SMALL, nodes=nodes, topk=topk, vocab=17_000)
+    arguments = {key: on_host(value) for key, value in drawn(name, sizes).items()}
+    expected = observe(REFERENCE, name, arguments)
+    assert (expected.rejection, expected.error) == ("", "")
+    if name == "verify_tree_greedy":
+        assert arguments["candidates"].shape == (sizes.batch, nodes)
+        assert all(len(set(tokens)) == nodes for tokens in arguments["candidates"].tolist())
+    if name == "select_top_k_tokens":
+        assert arguments["topk_p"].shape == (sizes.batch * topk, topk)
 
 
 @each_row
