@@ -35,6 +35,7 @@ from specsim.operations.outputs import (
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
     TranslateMoveSlotsOutputs,
+    TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
@@ -581,6 +582,19 @@ def translate_move_slots(
 ) -> TranslateMoveSlotsOutputs[torch.Tensor]:
     """Find the pairs of a move in the window's pool; slots without a counterpart are the dump there."""
 
+def tree_attention(
+    q: torch.Tensor,
+    k_buffer: torch.Tensor,
+    v_buffer: torch.Tensor,
+    cache_seqlens: torch.Tensor,
+    page_table: torch.Tensor,
+    tree_mask: torch.Tensor,
+    softmax_scale: torch.Tensor | None,
+    num_draft_tokens: int,
+    page_size: int = 1,
+) -> TreeAttentionOutputs[torch.Tensor]:
+    """Attend from every node to the prefix in pages and, of the window, to the nodes that it sees."""
+
 def tree_speculative_sampling_target_only(
     candidates: torch.Tensor,
     retrieve_index: torch.Tensor,
@@ -737,6 +751,7 @@ __all__ = [
     "top_k_renorm",
     "top_p_renorm",
     "translate_move_slots",
+    "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
     "verify_custom_mask_metadata",

@@ -1,10 +1,11 @@
-"""Attention: what a verify forward hands to kernels of three kinds, for trees."""
+"""Attention: what a verify forward hands to kernels of three kinds, for trees, and attention itself."""
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.operations.outputs import (
     IdleAttentionMetadataOutputs,
+    TreeAttentionOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
@@ -271,3 +272,77 @@ def idle_attention_metadata(
         first_slots = req_to_token[req_pool_indices[request], ::page_size]
         page_table[request] = first_slots[:num_pages] // page_size
     return IdleAttentionMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)
+
+
+def tree_attention(
+    q: Array,
+    k_buffer: Array,
+    v_buffer: Array,
+    cache_seqlens: Array,
+    page_table: Array,
+    tree_mask: Array,
+    softmax_scale: Array | None,
+    num_draft_tokens: int,
+    page_size: int = 1,
+) -> TreeAttentionOutputs[Array]:
+    """Attend from every node to the prefix in pages and, of the window, to the nodes that it sees.
+
+    Parameters
+    ----------
+    q : bfloat16 or float16 or float32 [request*node, head, head_dim]
+        Queries; row ``b*N+i`` belongs to node i of request b.
+    k_buffer, v_buffer : like q [slot, kv_head, head_dim]
+        Pools of keys and values; query head h reads head ``h // (head/kv_head)``.
+    cache_seqlens : int32 [request]
+        Keys of each request: its committed length and N.
+    page_table : int32 [request, page]
+        Page of each page-sized run of positions, the window's included; columns past the length are not read.
+    tree_mask : bool [request*node*node]
+        Which nodes each node sees, itself among them: the mask of mode QLEN_ONLY.
+    softmax_scale : float32 [1] or None
+        What scores are multiplied by; None for ``head_dim**-0.5``.
+    num_draft_tokens : int
+        Nodes of a request, N: its last keys.
+    page_size : int
+        Slots a page.
+
+    Returns
+    -------
+    attention : like q [request*node, head, head_dim]
+        Mean of the values that a node sees, weighted by its softmax; 0 for a node that sees nothing.
+    log_sum_exp : float32 [request*node, head]
+        Logarithm of the sum of its weights, -inf for a node that sees nothing.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT: the length is below N, or the table ends before it; SLOT_OUT_OF_RANGE, NOT_DIVISIBLE;
+        INFINITE_LOGIT, NAN_SCORE: of a number that is read.
+
+    Notes
+    -----
+    Source: semantics B.3b.
+    """
+    axes = check_call("tree_attention", locals())
+    num_nodes, page_size, group = axes["node"], axes["page_size"], axes["head"] // axes["kv_head"]
+    scale = axes["head_dim"] ** -0.5 if softmax_scale is None else float(softmax_scale[0])
+    attention = np.zeros(q.shape, dtype=q.dtype)
+    log_sum_exp = np.full(q.shape[:2], -np.inf, dtype=np.float32)
+    for request in range(axes["request"]):
+        length = int(cache_seqlens[request])
+        slots = [int(page_table[request, at // page_size]) * page_size + at % page_size for at in range(length)]
+        for node in range(num_nodes):
+            row = request * num_nodes + node
+            window = tree_mask[row * num_nodes : (row + 1) * num_nodes]
+            seen = slots[: length - num_nodes]
+            seen += [slot for slot, is_seen in zip(slots[length - num_nodes :], window, strict=True) if is_seen]
+            if not seen:
+                continue
+            for head in range(axes["head"]):
+                query = q[row, head].astype(np.float64)
+                keys, values = (buffer[seen, head // group].astype(np.float64) for buffer in (k_buffer, v_buffer))
+                scores = scale * (keys @ query)
+                weights = np.exp(scores - scores.max())
+                attention[row, head] = weights @ values / weights.sum()
+                log_sum_exp[row, head] = scores.max() + np.log(weights.sum())
+    return TreeAttentionOutputs(attention, log_sum_exp)

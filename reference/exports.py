@@ -9,6 +9,7 @@ from specsim.reference.acceptance import (
 )
 from specsim.reference.attention import (
     idle_attention_metadata,
+    tree_attention,
     verify_cascade_metadata,
     verify_custom_mask_metadata,
     verify_extend_metadata,
@@ -150,6 +151,7 @@ __all__ = [
     "top_k_renorm",
     "top_p_renorm",
     "translate_move_slots",
+    "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
     "verify_custom_mask_metadata",

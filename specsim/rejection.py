@@ -32,7 +32,7 @@ class Reason(StrEnum):
     PROBABILITY_OUT_OF_RANGE = "A probability or threshold lies outside its range."
     COIN_OUT_OF_RANGE = "A coin lies outside [0, 1)."
     TEMPERATURE_OUT_OF_RANGE = "A temperature is neither 0 nor within its bounds."
-    INFINITE_LOGIT = "A logit, penalty or bias is infinite where a finite number is needed."
+    INFINITE_LOGIT = "A logit, penalty, bias or activation is infinite where a finite number is needed."
     EMPTY_DISTRIBUTION = "A row of probabilities or logits leaves no token possible."
     STATE_OUT_OF_RANGE = "A grammar state lies outside the grammar."
     ORPHAN_NODE = "A selected node's parent was not selected."

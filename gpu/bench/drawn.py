@@ -15,6 +15,8 @@ INDEXER_KEY_BYTES = 128
 RECENT, WORDS, KEPT, SHARE = 7, 32, 3, 0.75
 STATES, FORBIDDEN = 32, 0.1
 LISTED, TOP = 4, 5
+QUERY_HEADS = 4
+"""Query heads of a KV head."""
 
 
 def penalties(it: Iteration) -> dict[str, Any]:
@@ -134,6 +136,24 @@ def window_of_drafts(it: Iteration) -> dict[str, Any]:
         "forward_seq_lens": it.seq_lens + width,
         "hidden_states_pool": it.hidden(it.batch + 1, KEPT),
         "draft_layer": 1,
+    }
+
+
+def tree_attention(it: Iteration, page_size: int) -> dict[str, Any]:
+    """Return queries of four heads a KV head, K and V of one layer, and the pages of each request."""
+    num_kv_heads, head_dim = it.sizes.kv_entry
+
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn((*shape, head_dim), device=DEVICE, dtype=torch.bfloat16)
+
+    return {
+        "q": numbers(it.num_nodes, QUERY_HEADS * num_kv_heads),
+        "k_buffer": numbers(it.num_slots, num_kv_heads),
+        "v_buffer": numbers(it.num_slots, num_kv_heads),
+        "cache_seqlens": (it.seq_lens + NODES).int(),
+        "page_table": it.table[:, ::page_size] // page_size,
+        "softmax_scale": None,
+        "page_size": page_size,
     }
 
 

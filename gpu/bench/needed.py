@@ -155,6 +155,16 @@ def kv_of_pages(call: Known) -> int:
     return sum(buffer.shape[1] for buffer in call["kv_buffers"]) * int(call["cache_seqlens"].sum())
 
 
+def attended(name: str) -> Count:
+    """Return a count of the entries of every key of a request in a pool, each read once."""
+    return lambda call: int(call["cache_seqlens"].sum()) * call[name][0].numel()
+
+
+def pages_attended(call: Known) -> int:
+    """Return the pages that hold keys of requests."""
+    return int((call["cache_seqlens"] + call["page_size"] - 1).div(call["page_size"], rounding_mode="floor").sum())
+
+
 def kv_of_beams(num_written: Count) -> Count:
     """Return a count of what beams read of every layer, slots that they share once, and of what they write."""
 

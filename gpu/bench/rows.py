@@ -25,6 +25,7 @@ from specsim.gpu.bench.iteration import (
 from specsim.gpu.bench.needed import (
     Counts,
     as_many,
+    attended,
     buckets_read,
     distinct,
     kv_of_beams,
@@ -33,6 +34,7 @@ from specsim.gpu.bench.needed import (
     moved,
     none_of_it,
     of_states,
+    pages_attended,
     parents,
     shifted_rows,
     states_reached,
@@ -75,6 +77,7 @@ def inputs_of(row: Row, sizes: EngineSizes) -> dict[str, Any]:
 
 
 MAP, PAGES = "req_to_token", {"req_to_token": as_many("page_table")}
+ATTENDED = {"k_buffer": attended("k_buffer"), "v_buffer": attended("v_buffer"), "page_table": pages_attended}
 LISTED_KEYS = {"req_to_token": as_many("kv_indices")}
 
 ROWS: tuple[Row, ...] = (
@@ -145,6 +148,8 @@ ROWS: tuple[Row, ...] = (
     Row("verify_custom_mask_metadata", lambda it: {"tree_mask": it.full_mask}, LISTED_KEYS),
     Row("verify_extend_metadata", needed=LISTED_KEYS),
     Row("idle_attention_metadata", lambda it: {"num_new_keys": 1}, PAGES),
+    Row("tree_attention", lambda it: drawn.tree_attention(it, 1), ATTENDED, "bf16, pages of 1"),
+    Row("tree_attention", lambda it: drawn.tree_attention(it, PAGE_SIZE), ATTENDED, f"bf16, pages of {PAGE_SIZE}"),
     # drawn.grammar, drawn.penalties, following
     Row("generate_token_bitmask", lambda it: {**it.links, **drawn.grammar(it)}, {"transitions": states_reached}),
     Row("apply_penalties", drawn.penalties, kind="bf16"),

@@ -12,6 +12,7 @@ from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.carrying import as_list
 from specsim.conformance.plain_text import first_line
 from specsim.conformance.stored_arrays import is_storable
+from specsim.contracts.attended import attention_bounds
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
 from specsim.contracts.rounding import is_rounded, is_rounded_logprob, largest_exponents
@@ -67,8 +68,8 @@ def first_difference(
     operation, arguments : str, mapping
         The call.
     expected, observed : Observation
-        Everything is compared bit for bit but probabilities and their logarithms that the operation returns: these
-        may differ by rounding.
+        Everything is compared bit for bit but probabilities, their logarithms, and attention that the operation
+        returns: these may differ by rounding.
     left_out : bool [unit] or None
         Rows or requests that are not compared; the first axis of every output is cut into as many blocks.
 
@@ -128,6 +129,10 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
             differs &= ~is_rounded(expected, observed, _exponents(call.arrays))
         if spec.unit == Unit.LOGPROB and differs.any():
             differs &= ~is_rounded_logprob(expected, observed, call.bindings["vocab"])
+        if spec.unit == Unit.ACTIVATION and differs.any():
+            with np.errstate(invalid="ignore"):
+                off = np.abs(observed.astype(np.float64) - expected.astype(np.float64))
+            differs &= ~(off <= attention_bounds(call.arrays)[spec.name])
     if differs.any():
         differs &= defined_mask(spec, expected.shape, call.arrays, call.bindings)
     if differs.any() and call.left_out is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.contracts.attended import pages_read, slots_read
 from specsim.contracts.axes import evaluate, names_of
 from specsim.contracts.chains import draft_logits_read, draft_rows_read, target_logits_read, target_rows_read
 from specsim.contracts.compiled import compile_contract
@@ -75,6 +76,9 @@ def defined_mask(
         return mask
     if rule.rule == "chain":
         return mask & (ROWS_READ[rule.by](arrays)[:, None])
+    if rule.rule == "attended":
+        read = pages_read(arrays) if rule.by == "cache_seqlens" else slots_read(arrays, shape[0])
+        return mask & read.reshape(*read.shape, *(1 for _ in shape[read.ndim :]))
     by = np.asarray(arrays[rule.by])
     if rule.rule == "prefix":
         return mask & (np.arange(shape[1])[None, :] < by[:, None])

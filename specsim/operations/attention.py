@@ -1,4 +1,4 @@
-"""Attention: what a verify forward hands to kernels of three kinds, for trees."""
+"""Attention: what a verify forward hands to kernels of three kinds, for trees, and attention itself."""
 
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
@@ -113,5 +113,52 @@ OPERATIONS = (
             ),
         ),
         source="semantics D.10, sglang #26997",
+    ),
+    Operation(
+        name="tree_attention",
+        group="attention",
+        summary="Attend from every node to the prefix in pages and, of the window, to the nodes that it sees.",
+        contract=Contract(
+            parameters=(
+                array("q", "bfloat16|float16|float32 [request*node, head, head_dim]", Unit.ACTIVATION),
+                *(
+                    array(
+                        name,
+                        "like q [slot, kv_head, head_dim]",
+                        Unit.ACTIVATION,
+                        defined=Defined("attended", "page_table"),
+                    )
+                    for name in ("k_buffer", "v_buffer")
+                ),
+                array(
+                    "cache_seqlens",
+                    "int32 [request]",
+                    Unit.COUNT,
+                    within=("node", "page*page_size"),
+                    reason=Reason.ROW_TOO_SHORT,
+                ),
+                array(
+                    "page_table",
+                    "int32 [request, page]",
+                    Unit.SLOT,
+                    within=("0", "slot//page_size-1"),
+                    defined=Defined("attended", "cache_seqlens"),
+                ),
+                array("tree_mask", "bool [request*node*node]", Unit.VISIBLE),
+                array("softmax_scale", "float32 [1]", Unit.ACTIVATION, optional=True),
+                NUM_DRAFT_TOKENS,
+                PAGE_SIZE,
+            ),
+            outputs=(
+                array("attention", "like q [request*node, head, head_dim]", Unit.ACTIVATION),
+                array("log_sum_exp", "float32 [request*node, head]", Unit.ACTIVATION),
+            ),
+            requires=(
+                Requirement("kv_head >= 1", "a query head reads keys"),
+                Requirement("head_dim >= 1", "a score is a product of vectors"),
+                Requirement("head % kv_head == 0", "every KV head serves as many query heads", Reason.NOT_DIVISIBLE),
+            ),
+        ),
+        source="semantics B.3b",
     ),
 )

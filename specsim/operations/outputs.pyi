@@ -138,6 +138,12 @@ class IdleAttentionMetadataOutputs(NamedTuple, Generic[ArrayT]):
     cu_seqlens_k: ArrayT
     page_table: ArrayT
 
+class TreeAttentionOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``tree_attention`` returns."""
+
+    attention: ArrayT
+    log_sum_exp: ArrayT
+
 class GenerateCoinsOutputs(NamedTuple, Generic[ArrayT]):
     """What ``generate_coins`` returns."""
 

@@ -33,6 +33,7 @@ DEFINED_IN_WORDS = {
     "front": "of each block those where `{by}` is no sentinel",
     "rows": "of each row up to the last entry of `{by}`",
     "length": "the first `{by}`",
+    "attended": "those that hold keys of a request, by `{by}`",
     "chain": "rows up to the one that the last token of a request is drawn from",
     "live": "all but dump slot 0",
     "owned": "those whose entry of `{by}` is not dump slot 0",

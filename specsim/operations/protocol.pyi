@@ -34,6 +34,7 @@ from specsim.operations.outputs import (
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
     TranslateMoveSlotsOutputs,
+    TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
@@ -232,6 +233,20 @@ class Operations(Protocol[ArrayT]):
         page_size: int = 1,
     ) -> IdleAttentionMetadataOutputs[ArrayT]:
         """Lengths and page table of dummy rows, one query each: what an idle rank runs its forwards on."""
+
+    def tree_attention(
+        self,
+        q: ArrayT,
+        k_buffer: ArrayT,
+        v_buffer: ArrayT,
+        cache_seqlens: ArrayT,
+        page_table: ArrayT,
+        tree_mask: ArrayT,
+        softmax_scale: ArrayT | None,
+        num_draft_tokens: int,
+        page_size: int = 1,
+    ) -> TreeAttentionOutputs[ArrayT]:
+        """Attend from every node to the prefix in pages and, of the window, to the nodes that it sees."""
 
     def generate_token_bitmask(
         self,

@@ -1,9 +1,15 @@
 """Structural rules of attention metadata."""
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
-from specsim.validation.common import bounds_the_sum
-from specsim.validation.rule import Arguments
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.contracts.attended import slots_read
+from specsim.rejection import Reason
+from specsim.validation.common import bounds_the_sum, fault_in
+from specsim.validation.rule import Arguments, Fault, Rule
 
 
 def _mask_entries(arguments: Arguments, axes: Arguments) -> int:
@@ -28,6 +34,36 @@ _SUM_IS_ENOUGH = bounds_the_sum(
     "it sizes the list of keys",
 )
 
+
+def _is_finite(name: str, sentence: str, is_read: Callable[[Arguments], NDArray[np.bool_]] | None = None) -> Rule:
+    """Return the rule that an array, or what is read of it, has no infinity."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        values: Any = arguments[name]
+        if values is None:
+            return None
+        bad = np.isinf(values.astype(np.float32))
+        if is_read is not None and bad.any():
+            bad &= is_read(arguments)[:, None, None]
+        return fault_in(values, bad, name, "a finite number")
+
+    return Rule(sentence, Reason.INFINITE_LOGIT, "scores are sums of products, and differences of them are taken", find)
+
+
+_FINITE = (
+    _is_finite("q", "No entry of `q` is infinite."),
+    *(
+        _is_finite(
+            name,
+            f"No slot of `{name}` that holds a key of a request has an infinity.",
+            lambda arguments: slots_read(arguments, len(arguments["k_buffer"])),
+        )
+        for name in ("k_buffer", "v_buffer")
+    ),
+    _is_finite("softmax_scale", "`softmax_scale` is finite."),
+)
+
 RULES = {
     "verify_cascade_metadata": (
         bounds_the_sum(
@@ -47,4 +83,5 @@ RULES = {
     ),
     "verify_custom_mask_metadata": (_SUM_IS_ENOUGH,),
     "verify_extend_metadata": (_SUM_IS_ENOUGH,),
+    "tree_attention": _FINITE,
 }
