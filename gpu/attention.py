@@ -26,10 +26,10 @@ LEAST_TILE = 16
 ATTENTION_ROWS = 64
 """Query heads of nodes of one program: 16 nodes of four heads, and what four warps multiply at a time."""
 
-TILE_BYTES = 16384
-"""Bytes of a tile of keys, and of one of values: of 64 keys of 128 bfloat16 numbers."""
+TILE_BYTES = 8192
+"""Bytes of a tile of keys, and of one of values: of 32 keys of 128 bfloat16 numbers."""
 
-STAGES = 3
+STAGES = 5
 """Tiles that are on their way at a time."""
 
 PROGRAMS_AT_ONCE = 264

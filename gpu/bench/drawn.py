@@ -150,7 +150,7 @@ def tree_attention(it: Iteration, page_size: int) -> dict[str, Any]:
         "q": numbers(it.num_nodes, QUERY_HEADS * num_kv_heads),
         "k_buffer": numbers(it.num_slots, num_kv_heads),
         "v_buffer": numbers(it.num_slots, num_kv_heads),
-        "cache_seqlens": (it.seq_lens + NODES).int(),
+        "cache_seqlens": (it.seq_lens + it.num_draft_tokens).int(),
         "page_table": it.table[:, ::page_size] // page_size,
         "softmax_scale": None,
         "page_size": page_size,
