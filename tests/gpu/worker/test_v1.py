@@ -11,7 +11,7 @@ import torch
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.switches import debugging
+from specsim.gpu.switches import debugging, simulating_graphs
 from specsim.gpu.worker import ends
 from specsim.gpu.worker.carried import Carried, WaitingBatch
 from specsim.gpu.worker.transfer import download, upload
@@ -225,6 +225,6 @@ def test_a_row_that_was_prefilled_again_is_the_request_that_joins_with_it():
 def test_graphs_without_a_gpu_are_refused():
     if HAS_GPU:
         pytest.skip("there is a GPU")
-    with pytest.raises(SpecRejection) as caught:
+    with simulating_graphs(False), pytest.raises(SpecRejection) as caught:
         pair(TREE, requests(1), 1, use_graphs=True)
     assert caught.value.reason is Reason.WRONG_DEVICE
