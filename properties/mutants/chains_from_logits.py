@@ -37,6 +37,7 @@ class Faults:
     nothing_left_draws_the_last: bool = False
     unlikely_is_impossible: bool = False
     draft_row_is_forbidden: bool = False
+    impossible_draft_left_out: bool = False
 
 
 def _sampled(faults: Faults) -> Callable[..., tuple[Array, Array]]:
@@ -101,6 +102,8 @@ def _rest(
     if faults.rest_of_weights:
         p = p / p.max()
     rest = np.maximum(p - q, 0.0)
+    if faults.impossible_draft_left_out and token >= 0:
+        rest[token] = 0.0
     if not rest.any():
         return np.eye(len(p))[-1] if faults.nothing_left_draws_the_last else p
     return rest
@@ -206,4 +209,5 @@ MUTANTS = (
     Mutant("OWN-3219", _CHAIN, "Rows that no walk reads must be numbers as well.", given(_numbers_everywhere)),
     Mutant("OWN-3220", _CHAIN, "A draft is judged by the row of the next one.", given(_next_rows)),
     Mutant("OWN-3221", _CHAIN, "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
+    _fault("OWN-3222", "A draft that its row cannot choose is never drawn.", impossible_draft_left_out=True),
 )

@@ -182,6 +182,27 @@ def test_a_walk_by_hand(ahead):
     assert on_device(arguments) == [[[1, 2]], [1]]
 
 
+@pytest.mark.parametrize("filters", [False, True])
+@pytest.mark.parametrize("draft_row", [[0.0], [0.0, 0.0, -np.inf]], ids=["no such column", "forbidden"])
+def test_a_draft_that_its_row_cannot_choose_is_drawn_from_the_rest(ahead, draft_row, filters):
+    """p = (1/4, 1/4, 1/2), q(2) = 0: draft 2 is rejected and stays in the rest, of which it is two thirds or all."""
+    one = np.ones(1, dtype=np.float32)
+    arguments = {
+        "draft_tokens": np.array([2]),
+        "cu_num_drafts": np.array([0, 1], dtype=np.int32),
+        "uniform_samples": np.zeros(1, dtype=np.float32),
+        "uniform_samples_for_final_sampling": np.array([0.4], dtype=np.float32),
+        "draft_logits": np.array([draft_row], dtype=np.float32),
+        "target_logits": np.log(np.array([[1, 1, 2]] * 2, dtype=np.float32)),
+        "temperature": one,
+        **dict.fromkeys(FILTERS),
+        "top_p": one if filters else None,
+        "draft_temperature": one,
+        "max_num_drafts": 1,
+    }
+    assert on_device(arguments) == [[[2, -1]], [0]]
+
+
 def on_device(arguments):
     """Return the outputs of a call as lists."""
     given = {name: from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()}

@@ -19,13 +19,16 @@ def rest_of(token, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexp
     target_row, draft_row, scales, is_drawn = rest
     logit = read_logits(target_row[0], token, target_row[1], target_row[2])
     weight = weigh(logit, target_row[3], target_row[4], PRECISE) * scales[0]
-    weight = tl.where((logit >= target_row[5]) & (token != rejected), weight, 0.0)
+    weight = tl.where(logit >= target_row[5], weight, 0.0)
+    is_rejected = token == rejected
     if HAS_DRAFT:
         is_subtracted = is_drawn & (rejected >= 0)
         if is_subtracted:
             other = read_logits(draft_row[0], token, draft_row[1], draft_row[2])
             weight = tl.maximum(weight - weigh(other, draft_row[3], draft_row[4], PRECISE) * scales[1], 0.0)
-    return weight
+            # A draft that its own row cannot choose was not drawn from it: nothing is subtracted there.
+            is_rejected = is_rejected & (other > float("-inf"))
+    return tl.where(is_rejected, 0.0, weight)
 
 
 @triton.jit
