@@ -162,7 +162,7 @@ def attended(name: str) -> Count:
 
 def pages_attended(call: Known) -> int:
     """Return the pages that hold keys of requests."""
-    return int((call["cache_seqlens"] + call["page_size"] - 1).div(call["page_size"], rounding_mode="floor").sum())
+    return int((-(-call["cache_seqlens"] // call["page_size"])).sum())
 
 
 def kv_of_beams(num_written: Count) -> Count:
