@@ -51,6 +51,8 @@ class Pools:
             side: pool_of(description, side, self.kv[side], gpu.KVBuffers, gpu.KVBuffers.of_indexer) for side in Side
         }
         self.window = description.window
+        # NOTE: SWA slots are looked up position by position.
+        self._page_size = 1 if self.window else sizes.page_size
         self.full_to_swa = torch.zeros(sizes.num_slots, dtype=torch.int64, device=device)
         self.swa_kv: Buffers = {one.name: _empty_buffers(one, sizes, device) for one in description.swa_components}
         self._swa_rows = gpu.KVBuffers(layer_by_layer(self.swa_kv))
@@ -185,10 +187,11 @@ class Pools:
 
     def keys_of_nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> PagedKeys[Tensor]:
         """Return the keys of a forward over so many nodes of each request; the page table is as wide as a row."""
+        width, page_size = self.req_to_token.shape[1], self._page_size
         cache_seqlens, cu_seqlens_q, _, page_table = operations.target_verify_metadata(
-            row, self.req_to_token, seq_lens, len(row) * num_nodes, self.req_to_token.shape[1], 1
+            row, self.req_to_token, seq_lens, len(row) * num_nodes, width, page_size
         )
-        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, page_size)
 
     def keys_of_extend(
         self, row: Tensor, verify_input: VerifyInput, phase: DraftExtendInput, operations: Any

@@ -11,6 +11,7 @@ from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.simulation.draft_sides.layered import LayeredSide, Window
+from specsim.simulation.models.batches import PagedKeys
 
 
 class WindowsStay(LayeredSide):
@@ -37,9 +38,11 @@ class WindowsGrowOnce(LayeredSide):
 class ChunksStandAlone(LayeredSide):
     """Rotates a chunk that goes on as if it began its request."""
 
-    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
+    def _run(
+        self, row: Array, window: Window, keys: PagedKeys[Array], grows: bool, pools: Pools
+    ) -> tuple[Array, Array]:
         is_chunk = not window.padding.any() and len(window.input_ids) == int(window.lengths.sum())
-        return super()._run(row, window, page_table, grows and not (is_chunk and self._in_prefill), pools)
+        return super()._run(row, window, keys, grows and not (is_chunk and self._in_prefill), pools)
 
     _in_prefill = False
 
@@ -125,8 +128,10 @@ class LayersProposeLate(LayeredSide):
 
     _before: dict[int, Array] | None = None
 
-    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
-        values, index = super()._run(row, window, page_table, grows, pools)
+    def _run(
+        self, row: Array, window: Window, keys: PagedKeys[Array], grows: bool, pools: Pools
+    ) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, keys, grows, pools)
         before, reported = self._before or {}, index.copy()
         for place, number in enumerate(row.tolist()):
             reported[place, 1:] = before.get(number, index[place])[1:]
@@ -168,8 +173,10 @@ class LastOwnersStart(LayeredSide):
 class OneLayerForAll(LayeredSide):
     """Carries the first layer's proposal for every step."""
 
-    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
-        values, index = super()._run(row, window, page_table, grows, pools)
+    def _run(
+        self, row: Array, window: Window, keys: PagedKeys[Array], grows: bool, pools: Pools
+    ) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, keys, grows, pools)
         return values, np.repeat(index[:, :1], index.shape[1], axis=1)
 
 

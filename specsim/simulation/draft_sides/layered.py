@@ -92,8 +92,8 @@ class LayeredSide(ExtendedSide):
             padding=arrays.zeros((len(starts),), "int32"),
             ends=arrays.astype(after.ends, "int64"),
         )
-        table, bonus_tokens = after.keys.page_table, arrays.astype(after.following, "int32")
-        return self._follow(after.row, window, table, goes_on, lengths, window.ends, bonus_tokens, pools)
+        bonus_tokens = arrays.astype(after.following, "int32")
+        return self._follow(after.row, window, after.keys, goes_on, lengths, window.ends, bonus_tokens, pools)
 
     def draft(self, start: DraftInput, config: SpecConfig, pools: AnyPools, verify_slots: VerifySlots) -> VerifyInput:
         """Make a chain of the first candidates; no forward runs."""
@@ -126,9 +126,9 @@ class LayeredSide(ExtendedSide):
             padding=arrays.astype(width - counts, "int32"),
             ends=phase.forward_seq_lens,
         )
-        table = pools.keys_of_extend(row, verify_input, phase, self._operations).page_table
+        keys = pools.keys_of_extend(row, verify_input, phase, self._operations)
         seq_lens, bonus_tokens = verify_input.seq_lens + counts, verify_output.bonus_tokens
-        return self._follow(row, window, table, True, counts, seq_lens, bonus_tokens, pools)
+        return self._follow(row, window, keys, True, counts, seq_lens, bonus_tokens, pools)
 
     def extend_ragged(self, batch: Batch, pools: AnyPools) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""
@@ -149,7 +149,7 @@ class LayeredSide(ExtendedSide):
             ends=phase.seq_lens,
         )
         bonus_tokens = require_present("bonus_tokens", phase.bonus_tokens)
-        return self._follow(row, window, keys.page_table, True, counts, phase.seq_lens, bonus_tokens, pools)
+        return self._follow(row, window, keys, True, counts, phase.seq_lens, bonus_tokens, pools)
 
     def state(self) -> dict[str, Any]:
         """Return the hidden states that wait, by row."""
@@ -159,7 +159,7 @@ class LayeredSide(ExtendedSide):
         self,
         row: Any,
         window: Window,
-        page_table: Any,
+        keys: PagedKeys[Any],
         grows: bool,
         counts: Any,
         seq_lens: Any,
@@ -167,11 +167,11 @@ class LayeredSide(ExtendedSide):
         pools: AnyPools,
     ) -> DraftInput:
         """Run all layers, keep the hidden states of what is committed, and return what starts the next drafts."""
-        topk_p, topk_index = self._run(row, window, page_table, grows, pools)
+        topk_p, topk_index = self._run(row, window, keys, grows, pools)
         self._keep(row, window, counts)
         return DraftInput(row, seq_lens, topk_p, topk_index, None, bonus_tokens)
 
-    def _run(self, row: Any, window: Window, page_table: Any, grows: bool, pools: AnyPools) -> tuple[Any, Any]:
+    def _run(self, row: Any, window: Window, keys: PagedKeys[Any], grows: bool, pools: AnyPools) -> tuple[Any, Any]:
         """Run all layers and return what each proposes, float32 and int64 [request, layer]."""
         arrays, proposals = self._arrays, []
         firsts = arrays.take(self._firsts, row)
@@ -186,7 +186,7 @@ class LayeredSide(ExtendedSide):
                 input_ids=window.input_ids,
                 positions=window.positions,
                 out_cache_loc=slots,
-                keys=PagedKeys(page_table, arrays.astype(window.ends, "int32"), starts, 1),
+                keys=PagedKeys(keys.page_table, arrays.astype(window.ends, "int32"), starts, keys.page_size),
                 hidden_states=window.hidden_states,
                 select=arrays.astype(window.select, "int64"),
             )

@@ -28,11 +28,11 @@ def asked(lengths, max_new_tokens):
     return [Request(number, [7, 3, 9, 11, 2, 8][:length], max_new_tokens) for number, length in enumerate(lengths)]
 
 
-def diverges(name, num_layers, requests, schedule=IN_TURN, **options):
+def diverges(name, num_layers, requests, schedule=IN_TURN, page_size=1, **options):
     """Return where the two layers diverge, the hidden states that wait included."""
     model = HashModel(40, 6, 0.7, num_draft_layers=num_layers, draft_source=DraftSource.LAYERS)
     config = SpecConfig(1, num_layers, num_layers + 1)
-    sizes = sizes_for(config, requests, 2, 1, 0, schedule)
+    sizes = sizes_for(config, requests, 2, page_size, 0, schedule)
     expected, got = LOOPS[name]
     workers = expected(config, load_model(model), sizes), got(config, load_on_device(model), sizes, **options)
     divergence = find_divergence(*workers, requests, max_batch=2, shuffle_seed=5, schedule=schedule)
@@ -43,7 +43,7 @@ def diverges(name, num_layers, requests, schedule=IN_TURN, **options):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_every_phase_equals_that_of_the_reference(name):
-    assert diverges(name, 3, asked((2, 6), 4), BUSY, use_graphs=False, pads=True) is None
+    assert diverges(name, 3, asked((2, 6), 4), BUSY, 2, use_graphs=False, pads=True) is None
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -57,6 +57,6 @@ def test_every_call_stays_inside_its_contract(name):
 @pytest.mark.parametrize("num_layers", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", LOOPS)
 def test_graphs_equal_the_reference_in_every_phase(name, num_layers, use_graphs):
-    for schedule in (IN_TURN, BUSY, Schedule(prefill_chunk=3)):
+    for page_size, schedule in ((1, IN_TURN), (1, BUSY), (2, BUSY), (1, Schedule(prefill_chunk=3))):
         requests = asked((1, 6, 3, 5, 2), 24)
-        assert diverges(name, num_layers, requests, schedule, use_graphs=use_graphs, pads=True) is None
+        assert diverges(name, num_layers, requests, schedule, page_size, use_graphs=use_graphs, pads=True) is None

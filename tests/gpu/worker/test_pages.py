@@ -1,5 +1,7 @@
 """Both workers of the device on pages beside those of the reference: chains, trees, cached prefixes, graphs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -165,11 +167,18 @@ def taking_the_first(seq_lens, window, accepted, *arguments):
     return new_lens, committed, window[: len(kept)].clone()
 
 
+def pages_as_slots(*arguments):
+    """Return the keys of nodes with a page table that is read as if it had slots."""
+    return replace(ORIGINAL_KEYS(*arguments), page_size=1)
+
+
 ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_front
+ORIGINAL_KEYS = Pools.keys_of_nodes
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "draft_kv"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = none"),
+    "pages taken for slots": (Pools, "keys_of_nodes", pages_as_slots, "target_predict"),
     "slots of the first request": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
 }
 
