@@ -1,6 +1,7 @@
 """Both workers of the device on pages beside those of the reference: chains, trees, cached prefixes, graphs."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,8 +36,14 @@ SHARED = Schedule(has_prefix_cache=True)
 SHAPES = [TREE, CHAIN, SpecConfig(4, 5, 16), SpecConfig(16, 3, 40)]
 
 
-def v1_on_pages(config, asked, max_batch, page_size, schedule=SHARED, **options):
+def sizes_of(config, asked, max_batch, page_size, num_fewer_slots):
+    """Return pools that hold all requests, or so many slots less."""
     sizes = sizes_for(config, asked, max_batch, page_size)
+    return replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
+
+
+def v1_on_pages(config, asked, max_batch, page_size, schedule=SHARED, num_fewer_slots=0, **options):
+    sizes = sizes_of(config, asked, max_batch, page_size, num_fewer_slots)
     return pair(config, asked, max_batch, sizes=sizes, schedule=schedule, **options)
 
 
@@ -55,7 +62,7 @@ class PairOfV2(Pair):
                 divergence = first_divergence(0, left.worker.phases(), right.worker.phases())
                 assert divergence is None, str(divergence)
             expected, got = (engine.worker.state() for engine in self.engines)
-            np.testing.assert_array_equal(got["req_to_token"][1:], expected["req_to_token"][1:])
+            np.testing.assert_array_equal(got["req_to_token"][1:], expected["req_to_token"][1:], err_msg="req_to_token")
             for name in ("target_kv", "draft_kv"):
                 for one, other in zip(expected[name], got[name], strict=True):
                     np.testing.assert_array_equal(other[1:], one[1:], err_msg=name)
@@ -63,8 +70,8 @@ class PairOfV2(Pair):
         assert outputs[0] == outputs[1]
 
 
-def v2_on_pages(config, asked, max_batch, page_size, schedule=SHARED, **options):
-    sizes = sizes_for(config, asked, max_batch, page_size)
+def v2_on_pages(config, asked, max_batch, page_size, schedule=SHARED, num_fewer_slots=0, **options):
+    sizes = sizes_of(config, asked, max_batch, page_size, num_fewer_slots)
     believed = ReferenceWorker(config, load_model(MODEL), sizes)
     workers = [believed, GpuWorker(config, load_on_device(MODEL), sizes, **options)]
     seen = set()
@@ -142,6 +149,62 @@ def test_an_iteration_on_pages_synchronises_exactly_once(config, options):
     found = synchronisations(engine)
     assert found == [1] * len(found)
     assert len(found) > 3
+
+
+WIDE = SpecConfig(16, 2, 17)
+GIVING_WAY = Schedule(promised=Fraction(0))
+
+
+def of_sixteen_beams(on_pages, page_size, max_new_tokens, num_fewer_slots, **options):
+    """Play two requests in a pool that is too small for both of them, so that one is retracted and starts anew."""
+    asked = [Request(one, [one, 7, 3, 5][: 1 + 2 * one], max_new_tokens + one) for one in range(2)]
+    both = on_pages(WIDE, asked, 2, page_size, GIVING_WAY, num_fewer_slots, **options)
+    both.play(asked)
+    return both.seen
+
+
+@pytest.mark.parametrize("options", [PADDED, GRAPHS], ids=["padded", "graphs"])
+@pytest.mark.parametrize(
+    ("on_pages", "page_size", "max_new_tokens", "num_fewer_slots"),
+    [(v1_on_pages, 1, 10, 75), (v1_on_pages, 4, 6, 276), (v2_on_pages, 1, 6, 10), (v2_on_pages, 4, 6, 24)],
+    ids=["v1", "v1 on pages", "v2", "v2 on pages"],
+)
+def test_requests_of_sixteen_beams_that_give_way_lose_nothing(
+    on_pages, page_size, max_new_tokens, num_fewer_slots, options
+):
+    seen = of_sixteen_beams(on_pages, page_size, max_new_tokens, num_fewer_slots, **options)
+    assert seen >= {Tag.RETRACT, Tag.TREE}
+
+
+def keeping_the_first_slots(self, ranges):
+    """Assign slots, but to a request that comes back to a row those that were there."""
+    owned = vars(self).setdefault("owned", set())
+    ORIGINAL_ASSIGN(self, [one for one in ranges if one.start or one.row not in owned])
+    owned |= {one.row for one in ranges}
+
+
+ORIGINAL_ASSIGN = GpuWorker.assign_slots
+
+
+def test_a_request_that_comes_back_to_the_slots_that_it_gave_up_is_seen(monkeypatch):
+    monkeypatch.setattr(GpuWorker, "assign_slots", keeping_the_first_slots)
+    with pytest.raises(AssertionError, match="req_to_token"):
+        of_sixteen_beams(v2_on_pages, 1, 6, 10, **GRAPHS)
+    assert Tag.RETRACT not in of_sixteen_beams(v2_on_pages, 1, 6, 0, **GRAPHS)
+
+
+@needs_gpu
+@pytest.mark.parametrize("options", [EXACT, GRAPHS], ids=["exact", "graphs"])
+@pytest.mark.parametrize(
+    ("on_pages", "page_size", "num_fewer_slots"),
+    [(v1_on_pages, 1, 1936), (v1_on_pages, 16, 14_128), (v2_on_pages, 1, 1936), (v2_on_pages, 16, 12_144)],
+    ids=["v1", "v1 on pages", "v2", "v2 on pages"],
+)
+def test_many_requests_of_sixteen_beams_give_way_and_lose_nothing(on_pages, page_size, num_fewer_slots, options):
+    asked = sharing(24, 40)
+    both = on_pages(SpecConfig(16, 4, 64), asked, 16, page_size, GIVING_WAY, num_fewer_slots, **options)
+    both.play(asked)
+    assert both.seen >= {Tag.RETRACT, Tag.TREE}
 
 
 @pytest.mark.parametrize(
