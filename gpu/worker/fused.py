@@ -1,0 +1,67 @@
+"""What a worker launches in the place of several operations one after another, which it returns the same as."""
+
+from typing import Any
+
+from torch import Tensor
+
+from specsim.contracts.contract import Contract, Defined, Unit, array
+from specsim.gpu.kernels import worker as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import fused
+from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan
+from specsim.gpu.launching.pointers import words_of
+from specsim.operations.shared import REQ_POOL_INDICES
+
+WORDS = 512
+"""Words of a field that a program copies at a time: four a thread of four warps."""
+
+_OPAQUE = Defined("length", "0")
+_FIELDS = array("fields", "any [row, ...]", Unit.ANY, each="field", defined=_OPAQUE)
+_ENTRIES = array("entries", "like fields [request, ...]", Unit.ANY, each="field", defined=_OPAQUE)
+
+
+@fused(Contract((REQ_POOL_INDICES, _FIELDS, _ENTRIES), writes=("entries",)), "semantics J.2")
+def gather_rows(call: Call) -> Launch | None:
+    """Read the rows of a batch, of every field that waits by row; one launch over requests and words."""
+    return _copy_rows(call, gathers=True)
+
+
+@fused(Contract((REQ_POOL_INDICES, _FIELDS, _ENTRIES), writes=("fields",)), "semantics J.2")
+def scatter_rows(call: Call) -> Launch | None:
+    """Write the rows of a batch, of every field that waits by row, but row 0, which pads batches; one launch."""
+    return _copy_rows(call, gathers=False)
+
+
+def _copy_rows(call: Call, gathers: bool) -> Launch | None:
+    axes, given = call.axes, call.arguments
+    pairs = [
+        _alike(field, entry) for field, entry in zip(given["fields"], given["entries"], strict=True) if entry.numel()
+    ]
+    if not pairs:
+        return None
+    widths = tuple(field.shape[1] for field, _ in pairs)
+    words = choose_block(max(widths), WORDS, LARGEST_TILE)
+    requests = choose_block(axes["request"], max(1, WORDS // words), max(1, LARGEST_TILE // words))
+    copied: dict[str, Any] = {"field": tuple(one for one, _ in pairs), "entry": tuple(one for _, one in pairs)}
+    read, written = ("field", "entry") if gathers else ("entry", "field")
+    return Launch(
+        Plan(
+            kernels._copy_rows_kernel,
+            grid=(ceil_div(axes["request"], requests), ceil_div(max(widths), words)),
+            sizes={"widths": widths, "num_requests": axes["request"], "num_rows": axes["row"]},
+            constants={"NUM_FIELDS": len(pairs), "GATHERS": gathers},
+            tunables={"REQUESTS": requests, "WORDS": words},
+        ),
+        inputs={read: copied[read], **call.contiguous("req_pool_indices")},
+        outputs={written: copied[written]},
+    )
+
+
+def _alike(field: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
+    """View rows of a field, and what is copied from or to them, as words of one width."""
+    pair = words_of(field), words_of(entry.contiguous())
+    word = min(pair[0].dtype, pair[1].dtype, key=lambda one: one.itemsize)
+    return pair[0].view(word), pair[1].view(word)
