@@ -3,6 +3,10 @@
 import triton
 import triton.language as tl
 
+from specsim import counts
+
+BONUS = tl.constexpr(counts.BONUS_TOKENS_PER_VERIFY)
+
 
 @triton.jit
 def _copy_rows_kernel(
@@ -33,3 +37,51 @@ def _copy_rows_kernel(
             tl.store(place_ptr, tl.load(row_ptr, mask=mask), mask=mask)
         else:
             tl.store(row_ptr, tl.load(place_ptr, mask=mask), mask=mask)
+
+
+@triton.jit
+def _finish_paths_kernel(
+    predict_ptr,
+    accept_index_ptr,
+    num_accepted_drafts_ptr,
+    out_cache_loc_ptr,
+    num_accepted_tokens_ptr,
+    bonus_tokens_ptr,
+    source_slots_ptr,
+    target_slots_ptr,
+    num_requests,
+    num_nodes,
+    width,
+    REQUESTS: tl.constexpr,
+    PLACES: tl.constexpr,
+):
+    """Finish the paths of a block of requests, after a count of what the requests before it accept."""
+    offset = tl.arange(0, REQUESTS)
+    place = tl.arange(0, PLACES)
+    first = tl.program_id(0) * REQUESTS
+    before = 0
+    for start in range(0, first, REQUESTS):
+        before += tl.sum(tl.load(num_accepted_drafts_ptr + start + offset) + BONUS, 0)
+    request = first + offset
+    is_request = request < num_requests
+    count = tl.load(num_accepted_drafts_ptr + request, mask=is_request, other=0) + BONUS
+    count = tl.where(is_request, tl.minimum(count, width), 0)
+    tl.store(num_accepted_tokens_ptr + request, count, mask=is_request)
+
+    entry = request[:, None] * width + place[None, :]
+    is_entry = is_request[:, None] & (place < width)[None, :]
+    is_kept = is_entry & (place[None, :] < count[:, None])
+    node = tl.load(accept_index_ptr + entry, mask=is_kept, other=-1)
+    is_node = is_kept & (node >= 0) & (node < num_requests * num_nodes)
+    is_last = is_node & (place[None, :] == count[:, None] - 1)
+    bonus = tl.sum(tl.load(predict_ptr + node, mask=is_last, other=0), 1)
+    tl.store(bonus_tokens_ptr + request, bonus, mask=is_request)
+
+    # Kept entries stand at the front in order and the others at the end, so that every place is taken once.
+    rank = (before + tl.cumsum(count, 0) - count)[:, None] + tl.minimum(place[None, :], count[:, None])
+    to = tl.where(is_kept, rank, num_requests * width - 1 - (entry - rank))
+    source = tl.load(out_cache_loc_ptr + node, mask=is_node, other=0)
+    tl.store(source_slots_ptr + to, source, mask=is_entry)
+    own = request[:, None] * num_nodes + place[None, :]
+    target = tl.load(out_cache_loc_ptr + own, mask=is_kept & (place < num_nodes)[None, :], other=0)
+    tl.store(target_slots_ptr + to, target, mask=is_entry)

@@ -3,8 +3,12 @@
 import pytest
 import torch
 
+from specsim import gpu
+from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.fused import gather_rows, scatter_rows
+from specsim.gpu.launching.blocks import ON_GPU
+from specsim.gpu.launching.mode import HERE, launching
+from specsim.gpu.worker.fused import finish_paths, gather_rows, scatter_rows
 
 NUM_ROWS = 9
 WIDTHS = ((torch.int64, ()), (torch.int32, ()), (torch.float32, (3,)), (torch.bfloat16, (5,)), (torch.int64, (0,)))
@@ -16,16 +20,22 @@ def drawn(*shape, dtype=torch.int64, below=100):
 
 def batch_of(num_live, num_padding):
     """Return the rows of a batch, each once but for row 0, which pads it."""
-    return torch.cat([torch.randperm(NUM_ROWS - 1)[:num_live] + 1, torch.zeros(num_padding, dtype=torch.int64)]).to(
-        DEVICE
-    )
+    live = torch.randperm(NUM_ROWS - 1)[:num_live] + 1
+    return torch.cat([live, live.new_zeros(num_padding)]).to(DEVICE)
+
+
+@pytest.fixture(params=["one program", "as on a GPU"])
+def blocks(request):
+    """Cut work as here, or into the many programs that a GPU runs."""
+    with launching(blocks=HERE if request.param == "one program" else ON_GPU):
+        yield
 
 
 BATCHES = pytest.mark.parametrize(("num_live", "num_padding"), [(0, 0), (1, 0), (0, 2), (5, 3), (8, 0)])
 
 
 @BATCHES
-def test_rows_of_a_batch_are_read_as_one_field_after_another(num_live, num_padding):
+def test_rows_of_a_batch_are_read_as_one_field_after_another(num_live, num_padding, blocks):
     rows = batch_of(num_live, num_padding)
     fields = [drawn(NUM_ROWS, *shape, dtype=dtype) for dtype, shape in WIDTHS]
     entries = [torch.full((len(rows), *shape), 7, dtype=dtype, device=DEVICE) for dtype, shape in WIDTHS]
@@ -35,7 +45,7 @@ def test_rows_of_a_batch_are_read_as_one_field_after_another(num_live, num_paddi
 
 
 @BATCHES
-def test_rows_of_a_batch_are_written_but_for_the_one_that_pads_it(num_live, num_padding):
+def test_rows_of_a_batch_are_written_but_for_the_one_that_pads_it(num_live, num_padding, blocks):
     rows = batch_of(num_live, num_padding)
     fields = [drawn(NUM_ROWS, *shape, dtype=dtype) for dtype, shape in WIDTHS]
     entries = [drawn(len(rows), *shape, dtype=dtype) for dtype, shape in WIDTHS]
@@ -45,3 +55,36 @@ def test_rows_of_a_batch_are_written_but_for_the_one_that_pads_it(num_live, num_
     scatter_rows(rows, fields, entries)
     for field, kept in zip(fields, expected, strict=True):
         assert torch.equal(field, kept)
+
+
+def paths_of(num_requests, num_steps, num_nodes):
+    """Return output tokens of all nodes, accepted paths, and how many drafts are on each."""
+    predict = drawn(num_requests * num_nodes, dtype=torch.int32)
+    counts = drawn(num_requests, dtype=torch.int32, below=num_steps + 1)
+    drafts = torch.rand(num_requests, num_nodes - 1, device=DEVICE).argsort(1)[:, :num_steps].sort(1).values + 1
+    nodes = torch.cat([torch.zeros_like(drafts[:, :1]), drafts], 1) if num_steps else drafts.new_zeros(num_requests, 1)
+    nodes = nodes + torch.arange(num_requests, device=DEVICE)[:, None] * num_nodes
+    is_kept = torch.arange(num_steps + 1, device=DEVICE) <= counts[:, None]
+    return predict, torch.where(is_kept, nodes, -1).int(), counts
+
+
+TREES = pytest.mark.parametrize(("num_steps", "num_nodes"), [(0, 1), (2, 3), (2, 7), (5, 16)])
+SIZES = pytest.mark.parametrize("num_requests", [0, 1, 5, 40])
+
+
+@TREES
+@SIZES
+def test_paths_are_finished_as_by_one_operation_after_another(num_requests, num_steps, num_nodes, blocks):
+    predict, accept_index, num_accepted_drafts = paths_of(num_requests, num_steps, num_nodes)
+    out_cache_loc = drawn(num_requests * num_nodes, below=10_000)
+    finished = finish_paths(predict, accept_index, num_accepted_drafts, out_cache_loc)
+    counts = count_tokens(num_accepted_drafts)
+    accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
+    expected = (
+        counts,
+        gpu.fill_bonus_tokens(accept_tokens, counts),
+        gpu.fill_accept_out_cache_loc(accept_index, out_cache_loc),
+        gpu.fill_accept_target_cache_loc(counts, out_cache_loc, num_steps),
+    )
+    for one, other in zip(finished, expected, strict=True):
+        assert torch.equal(one, other)
