@@ -85,3 +85,55 @@ def _finish_paths_kernel(
     own = request[:, None] * num_nodes + place[None, :]
     target = tl.load(out_cache_loc_ptr + own, mask=is_kept & (place < num_nodes)[None, :], other=0)
     tl.store(target_slots_ptr + to, target, mask=is_entry)
+
+
+@triton.jit
+def _compact_paths_kernel(
+    predict_ptr,
+    hidden_states_ptr,
+    accept_index_ptr,
+    num_accepted_tokens_ptr,
+    seq_lens_ptr,
+    input_ids_ptr,
+    tokens_ptr,
+    compacted_ptr,
+    positions_ptr,
+    forward_seq_lens_ptr,
+    select_index_ptr,
+    num_rows,
+    num_nodes,
+    width,
+    num_words,
+    IS_CHAIN: tl.constexpr,
+    ROWS: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Bring a tile of rows and words to the front; the first programs of rows also write what has no words."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    is_row = row < num_rows
+    request = row // num_nodes
+    place = row % num_nodes
+    source = row.to(tl.int64)
+    if not IS_CHAIN:
+        is_path = is_row & (place < width)
+        node = tl.load(accept_index_ptr + request * width + place, mask=is_path, other=0)
+        source = tl.where(is_path, tl.maximum(node, 0), row).to(tl.int64)
+    is_source = is_row & (source < num_rows)
+    if tl.program_id(1) == 0:
+        token = tl.load(predict_ptr + source, mask=is_source, other=0)
+        tl.store(tokens_ptr + row, token, mask=is_row)
+        tl.store(input_ids_ptr + row, token.to(tl.int64), mask=is_row)
+        length = tl.load(seq_lens_ptr + request, mask=is_row, other=0).to(tl.int64)
+        tl.store(positions_ptr + row, length + place, mask=is_row)
+        is_root = is_row & (place == 0)
+        count = tl.load(num_accepted_tokens_ptr + request, mask=is_root, other=1).to(tl.int64)
+        tl.store(forward_seq_lens_ptr + request, length + num_nodes, mask=is_root)
+        tl.store(select_index_ptr + request, row + count - 1, mask=is_root)
+    if hidden_states_ptr is not None:
+        word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
+        is_word = (word < num_words)[None, :]
+        words = tl.load(
+            hidden_states_ptr + source[:, None] * num_words + word[None, :], mask=is_source[:, None] & is_word
+        )
+        to = row.to(tl.int64)[:, None] * num_words + word[None, :]
+        tl.store(compacted_ptr + to, words, mask=is_row[:, None] & is_word)

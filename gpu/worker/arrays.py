@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 
 from specsim.gpu.arrays import DEVICE, KIND, to_numpy
+from specsim.gpu.worker.fused import compact_paths
+from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.simulation.draft_sides.layer import Compacted
 
 where = torch.where
 
@@ -16,6 +19,7 @@ __all__ = [
     "arange",
     "asarray",
     "astype",
+    "compact",
     "concat",
     "copy",
     "full",
@@ -71,6 +75,33 @@ def concat(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
 def copy(values: Tensor) -> Tensor:
     """Return a copy."""
     return values.clone()
+
+
+def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
+    """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes: one launch."""
+    del operations
+    expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
+    compacted = compact_paths(
+        phase.predict,
+        None if is_chain else phase.hidden_states,
+        phase.accept_index,
+        phase.num_accepted_tokens,
+        verify_input.seq_lens,
+        verify_input.num_draft_tokens,
+        is_chain,
+    )
+    extend_input = DraftExtendInput(
+        input_ids=compacted.input_ids,
+        hidden_states=phase.hidden_states if is_chain else compacted.compacted,
+        positions=compacted.positions,
+        out_cache_loc=verify_input.out_cache_loc,
+        forward_seq_lens=compacted.forward_seq_lens,
+        num_accepted_drafts=phase.num_accepted_drafts,
+        num_accepted_tokens=phase.num_accepted_tokens,
+        select_index=compacted.select_index,
+        num_draft_tokens=verify_input.num_draft_tokens,
+    )
+    return extend_input, compacted.tokens
 
 
 def owners_of(starts: Tensor, count: int) -> Tensor:

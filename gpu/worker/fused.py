@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from specsim.contracts.contract import Contract, Defined, Unit, array
+from specsim.contracts.contract import Contract, Defined, Unit, array, flag
 from specsim.gpu.kernels import worker as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -13,10 +13,22 @@ from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.pointers import words_of
-from specsim.operations.shared import ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS, OUT_CACHE_LOC, PREDICT, REQ_POOL_INDICES
+from specsim.operations.shared import (
+    ACCEPT_INDEX,
+    NUM_ACCEPTED_DRAFTS,
+    NUM_DRAFT_TOKENS,
+    OUT_CACHE_LOC,
+    POSITIONS,
+    PREDICT,
+    REQ_POOL_INDICES,
+    seq_lens,
+)
 
 WORDS = 512
 """Words of a field that a program copies at a time: four a thread of four warps."""
+
+TILE, NODES = 1024, 256
+"""Words of nodes that a program copies, eight a thread of four warps, and the most nodes of one: two a thread."""
 
 PLACES = 128
 """Places of paths of a program: one a thread of four warps."""
@@ -103,4 +115,61 @@ def finish_paths(call: Call) -> Launch | None:
         ),
         inputs=call.contiguous("predict", "accept_index", "num_accepted_drafts", "out_cache_loc"),
         outputs=call.returned(),
+    )
+
+
+@fused(
+    Contract(
+        (
+            PREDICT,
+            array("hidden_states", "any [request*node, ...]", Unit.ANY, optional=True, defined=_OPAQUE),
+            ACCEPT_INDEX,
+            array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", "node")),
+            seq_lens(),
+            NUM_DRAFT_TOKENS,
+            flag("is_chain", False),
+        ),
+        outputs=(
+            array("input_ids", "int64 [request*node]", Unit.TOKEN),
+            array("tokens", "int32 [request*node]", Unit.TOKEN),
+            array("compacted", "like hidden_states [request*node, ...]", Unit.ANY, optional=True),
+            POSITIONS,
+            array("forward_seq_lens", "int64 [request]", Unit.COUNT),
+            array("select_index", "int64 [request]", Unit.NODE),
+        ),
+    ),
+    "semantics C.5, D.6",
+)
+def compact_paths(call: Call) -> Launch | None:
+    """Bring ids and hidden states of accepted paths to the front, and lay out the extend; a chain has them there.
+
+    One launch for ``compact_accepted_to_front`` of both and ``prepare_for_extend_to_fill_draft_kvcache``; a program
+    owns a tile of nodes and words.
+    """
+    axes, given, outputs = call.axes, call.arguments, call.returned()
+    num_rows = axes["request"] * axes["node"]
+    if num_rows == 0:
+        return None
+    inputs = call.contiguous("predict", "accept_index", "num_accepted_tokens", "seq_lens")
+    num_words, absent = 0, ["hidden_states_ptr", "compacted_ptr"]
+    if given["hidden_states"] is not None and given["hidden_states"].numel():
+        outputs["compacted"], inputs["hidden_states"] = _alike(outputs["compacted"], given["hidden_states"])
+        num_words, absent = outputs["compacted"].shape[1], []
+    words = choose_block(num_words, WORDS, LARGEST_TILE)
+    rows = choose_block(num_rows, max(1, min(NODES, TILE // words)), max(1, LARGEST_TILE // words))
+    return Launch(
+        Plan(
+            kernels._compact_paths_kernel,
+            grid=(ceil_div(num_rows, rows), max(1, ceil_div(num_words, words))),
+            sizes={
+                "num_rows": num_rows,
+                "num_nodes": axes["node"],
+                "width": axes["draft"] + 1,
+                "num_words": num_words,
+            },
+            constants={"IS_CHAIN": bool(axes["is_chain"]), **dict.fromkeys(absent)},
+            tunables={"ROWS": rows, "WORDS": words},
+        ),
+        inputs=inputs,
+        outputs=outputs,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import KIND, Array, to_numpy
+from specsim.reference.worker.compact import compact
 
 arange, concat, full, where, zeros = np.arange, np.concatenate, np.full, np.where, np.zeros
 
@@ -13,6 +14,7 @@ __all__ = [
     "arange",
     "asarray",
     "astype",
+    "compact",
     "concat",
     "copy",
     "full",

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from specsim.config import SpecConfig
-from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
+from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
+
+Compacted = tuple[DraftExtendInput, Any]
+"""The input of an extend after a verify, and int32 [request*node], the output tokens of each request at the front."""
 
 
 class ArrayLibrary(Protocol):
@@ -50,6 +53,9 @@ class ArrayLibrary(Protocol):
 
     def to_numpy(self, values: Any) -> Any:
         """Bring an array to the host, which waits for it."""
+
+    def compact(self, verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
+        """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes."""
 
     def owners_of(self, starts: Any, count: int) -> Any:
         """Return int64 [count]: the place in ``starts`` of the run of entries that each of ``count`` entries is in."""

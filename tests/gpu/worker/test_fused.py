@@ -8,7 +8,7 @@ from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.mode import HERE, launching
-from specsim.gpu.worker.fused import finish_paths, gather_rows, scatter_rows
+from specsim.gpu.worker.fused import compact_paths, finish_paths, gather_rows, scatter_rows
 
 NUM_ROWS = 9
 WIDTHS = ((torch.int64, ()), (torch.int32, ()), (torch.float32, (3,)), (torch.bfloat16, (5,)), (torch.int64, (0,)))
@@ -88,3 +88,28 @@ def test_paths_are_finished_as_by_one_operation_after_another(num_requests, num_
     )
     for one, other in zip(finished, expected, strict=True):
         assert torch.equal(one, other)
+
+
+HIDDEN = (None, (torch.bfloat16, (5,)), (torch.int64, (3,)), (torch.float32, (0,)))
+
+
+@TREES
+@SIZES
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("is_chain", [False, True])
+def test_paths_are_compacted_as_by_one_operation_after_another(
+    num_requests, num_steps, num_nodes, hidden, is_chain, blocks
+):
+    predict, accept_index, num_accepted_drafts = paths_of(num_requests, num_steps, num_nodes)
+    counts, lengths = count_tokens(num_accepted_drafts), drawn(num_requests, below=50)
+    states = None if hidden is None else drawn(num_requests * num_nodes, *hidden[1], dtype=hidden[0])
+    got = compact_paths(predict, states, accept_index, counts, lengths, num_nodes, is_chain)
+
+    def at_the_front(values):
+        return values if is_chain or values is None else gpu.compact_accepted_to_front(values, accept_index)
+
+    prepared = gpu.prepare_for_extend_to_fill_draft_kvcache(lengths, counts, num_nodes)
+    tokens = at_the_front(predict)
+    expected = (tokens.long(), tokens, at_the_front(states), *prepared)
+    for one, other in zip(got, expected, strict=True):
+        assert one is other is None or torch.equal(one, other)
