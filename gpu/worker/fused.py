@@ -4,23 +4,29 @@ from typing import Any
 
 from torch import Tensor
 
-from specsim.contracts.contract import Contract, Defined, Unit, array, flag
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
+from specsim.counts import page_size_of_beams
+from specsim.gpu import draft_cache
 from specsim.gpu.kernels import worker as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import fused
 from specsim.gpu.launching.launcher import Launch
-from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.pointers import words_of
 from specsim.operations.shared import (
     ACCEPT_INDEX,
     NUM_ACCEPTED_DRAFTS,
     NUM_DRAFT_TOKENS,
+    NUM_STEPS,
     OUT_CACHE_LOC,
+    PAGE_SIZE,
     POSITIONS,
     PREDICT,
     REQ_POOL_INDICES,
+    REQ_TO_TOKEN,
+    TOPK,
     seq_lens,
 )
 
@@ -172,4 +178,75 @@ def compact_paths(call: Call) -> Launch | None:
         ),
         inputs=inputs,
         outputs=outputs,
+    )
+
+
+@fused(
+    Contract(
+        (
+            REQ_POOL_INDICES,
+            REQ_TO_TOKEN,
+            seq_lens("position-topk*step"),
+            TOPK,
+            NUM_STEPS,
+            PAGE_SIZE,
+            ScalarSpec("num_copies", low="0", default=0),
+        ),
+        outputs=(
+            array("positions", "int64 [step, request*topk]", Unit.POSITION),
+            array("step_cache_loc", "int64 [step, request*topk]", Unit.SLOT),
+            array("source_slots", "int64 [num_copies]", Unit.SLOT),
+            array("target_slots", "int64 [num_copies]", Unit.SLOT),
+            array("kv_indices", "int32 [step, request*topk*position]", Unit.SLOT),
+            array("kv_indptr", "int32 [step, request*topk+1]", Unit.OFFSET),
+        ),
+        requires=(Requirement("request*topk*position < 2**31", "kv_indptr counts in int32"),),
+    ),
+    "semantics A.9, A.10, A.11",
+)
+def lay_out_beams(call: Call) -> Launch | None:
+    """Lay out what the steps of a draft read and write: positions, slots, copies of paged beams, and keys.
+
+    One launch for ``assign_draft_cache_locs``, ``per_step_draft_out_cache_loc`` and
+    ``generate_draft_decode_kv_indices``; a program owns a block of beams, of copies, or of keys.
+    """
+    axes, given, outputs = call.axes, call.arguments, call.outputs
+    num_requests, topk, num_steps, num_copies = (axes[name] for name in ("request", "topk", "step", "num_copies"))
+    if num_requests == 0:
+        outputs.kv_indptr.zero_()
+        return None
+    beams = choose_block(num_requests * topk * num_steps, draft_cache.SLOTS)
+    requests = choose_block(num_requests, draft_cache.REQUESTS, draft_cache.INTERPRETED_REQUESTS)
+    copies = choose_block(num_copies, draft_cache.COPIES, max(1, LARGEST_TILE // requests))
+    pairs = choose_block(topk * num_steps, draft_cache.PAIRS)
+    keys = choose_block(axes["position"], draft_cache.KEYS, draft_cache.INTERPRETED_KEYS)
+    num_groups = num_requests * ceil_div(topk * num_steps, pairs)
+    num_chunks = chunks_to_fill(num_groups, ceil_div(axes["position"], keys))
+    blocks = ceil_div(num_requests * topk * num_steps, beams), ceil_div(num_copies, copies), num_chunks
+    rows = given["req_to_token"]
+    return Launch(
+        Plan(
+            kernels._lay_out_beams_kernel,
+            grid=(blocks[0] + blocks[1] + num_groups * num_chunks,),
+            sizes={
+                "num_requests": num_requests,
+                "num_copies": num_copies,
+                "blocks": blocks,
+                "rows": (axes["row"], axes["position"], *rows.stride()),
+            },
+            constants={
+                "TOPK": topk,
+                "NUM_STEPS": num_steps,
+                "PAGE_SIZE": page_size_of_beams(topk, axes["page_size"]),
+                "OWN": power_of_two(num_steps),
+                "EVERYONE": power_of_two(num_requests),
+            },
+            tunables={"BEAMS": beams, "COPIES": copies, "REQUESTS": requests, "PAIRS": pairs, "KEYS": keys},
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs={
+            "beam": (outputs.positions, outputs.step_cache_loc),
+            "copy": (outputs.source_slots, outputs.target_slots),
+            "key": (outputs.kv_indices, outputs.kv_indptr),
+        },
     )

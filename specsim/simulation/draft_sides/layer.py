@@ -1,13 +1,15 @@
 """What a layer gives to a draft side that both layers run: how arrays are made, and the pools that drafts read."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from specsim.config import SpecConfig
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
 
+ArrayT = TypeVar("ArrayT")
 Compacted = tuple[DraftExtendInput, Any]
 """The input of an extend after a verify, and int32 [request*node], the output tokens of each request at the front."""
 
@@ -61,6 +63,26 @@ class ArrayLibrary(Protocol):
         """Return int64 [count]: the place in ``starts`` of the run of entries that each of ``count`` entries is in."""
 
 
+@dataclass(frozen=True)
+class Beams(Generic[ArrayT]):
+    """What the beams of a draft read and write at each step.
+
+    Parameters
+    ----------
+    positions, step_cache_loc : int64 [step, request*topk]
+        Where each beam stands, and the slot that it writes.
+    kv_indices : int32 [step, request*topk*position]
+        The slots that beams attend to, one beam after another.
+    kv_indptr : int32 [step, request*topk+1]
+        Where those of each beam start, and where the last ones end.
+    """
+
+    positions: ArrayT
+    step_cache_loc: ArrayT
+    kv_indices: ArrayT
+    kv_indptr: ArrayT
+
+
 class DraftPools(Protocol):
     """The pools of a layer, as far as drafts read and write them."""
 
@@ -78,8 +100,8 @@ class DraftPools(Protocol):
     def move_kv(self, side: Side, target_slots: Any, source_slots: Any, operations: Any) -> None:
         """Copy all that a side stores by slot."""
 
-    def beam_slots(self, row: Any, seq_lens: Any, config: SpecConfig, page_size: int, operations: Any) -> Any:
-        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
+    def beams(self, row: Any, seq_lens: Any, config: SpecConfig, page_size: int, operations: Any) -> Beams[Any]:
+        """Return what beams read and write; pages of their own begin with a copy of the text's last page."""
 
     def listed_keys(self, row: Any, seq_lens: Any, operations: Any) -> ListedKeys[Any]:
         """Return all that is committed of each of these rows as a list."""

@@ -8,7 +8,7 @@ from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.mode import HERE, launching
-from specsim.gpu.worker.fused import compact_paths, finish_paths, gather_rows, scatter_rows
+from specsim.gpu.worker.fused import compact_paths, finish_paths, gather_rows, lay_out_beams, scatter_rows
 
 NUM_ROWS = 9
 WIDTHS = ((torch.int64, ()), (torch.int32, ()), (torch.float32, (3,)), (torch.bfloat16, (5,)), (torch.int64, (0,)))
@@ -113,3 +113,29 @@ def test_paths_are_compacted_as_by_one_operation_after_another(
     expected = (tokens.long(), tokens, at_the_front(states), *prepared)
     for one, other in zip(got, expected, strict=True):
         assert one is other is None or torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("topk", "num_steps"), [(1, 1), (1, 3), (3, 2), (4, 5)])
+@pytest.mark.parametrize("page_size", [1, 4])
+@pytest.mark.parametrize("num_requests", [0, 1, 5])
+def test_beams_are_laid_out_as_by_one_operation_after_another(num_requests, topk, num_steps, page_size, blocks):
+    width = 160
+    rows, req_to_token = drawn(num_requests, below=NUM_ROWS), drawn(NUM_ROWS, width, dtype=torch.int32, below=1000)
+    lengths = drawn(num_requests, below=width - topk * (num_steps + page_size) - page_size)
+    num_copies = num_requests * (topk - 1) * (page_size - 1)
+    sizes = topk, num_steps, page_size
+    got = lay_out_beams(rows, req_to_token, lengths, *sizes, num_copies)
+    positions = lengths.repeat_interleave(topk)
+    located = gpu.assign_draft_cache_locs(rows, req_to_token, lengths, *sizes, num_copies)
+    keys = gpu.generate_draft_decode_kv_indices(rows, req_to_token, lengths, positions, *sizes)
+    expected = (
+        positions + torch.arange(num_steps, device=DEVICE)[:, None],
+        gpu.per_step_draft_out_cache_loc(located.out_cache_loc, topk, num_steps),
+        located.source_slots,
+        located.target_slots,
+    )
+    for one, other in zip(got, expected, strict=False):
+        assert torch.equal(one, other)
+    assert torch.equal(got.kv_indptr, keys.kv_indptr)
+    for one, other, offsets in zip(got.kv_indices, keys.kv_indices, keys.kv_indptr, strict=True):
+        assert torch.equal(one[: int(offsets[-1])], other[: int(offsets[-1])])
