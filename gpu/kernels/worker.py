@@ -252,3 +252,35 @@ def _lay_out_beams_kernel(
             PAIRS,
             KEYS,
         )
+
+
+@triton.jit(do_not_specialize=["num_nodes"])
+def _lay_out_nodes_kernel(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    out_cache_loc_ptr,
+    cache_seqlens_ptr,
+    cu_seqlens_q_ptr,
+    page_table_ptr,
+    num_nodes,
+    rows,
+    NODES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Copy a block of one request's row; the first program also writes the slots of its nodes, and its lengths."""
+    request = tl.program_id(0).to(tl.int64)
+    row_width = rows[1]
+    row = tl.load(req_pool_indices_ptr + request)
+    column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    page = load_slots(req_to_token_ptr, row, column, column < row_width, rows)
+    tl.store(page_table_ptr + request * row_width + column, page, mask=column < row_width)
+    if tl.program_id(1) == 0:
+        length = tl.load(seq_lens_ptr + request).to(tl.int64)
+        node = tl.arange(0, NODES)
+        slot = load_slots(req_to_token_ptr, row, length + node, node < num_nodes, rows)
+        tl.store(out_cache_loc_ptr + request * num_nodes + node, slot.to(tl.int64), mask=node < num_nodes)
+        tl.store(cache_seqlens_ptr + request, (length + num_nodes).to(tl.int32))
+        tl.store(cu_seqlens_q_ptr + request + 1, ((request + 1) * num_nodes).to(tl.int32))
+        if request == 0:
+            tl.store(cu_seqlens_q_ptr, 0)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
 from specsim.counts import page_size_of_beams
-from specsim.gpu import draft_cache
+from specsim.gpu import draft_cache, verify
 from specsim.gpu.kernels import worker as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -249,4 +249,39 @@ def lay_out_beams(call: Call) -> Launch | None:
             "copy": (outputs.source_slots, outputs.target_slots),
             "key": (outputs.kv_indices, outputs.kv_indptr),
         },
+    )
+
+
+@fused(
+    Contract(
+        (REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens("position-node"), NUM_DRAFT_TOKENS),
+        outputs=(
+            array("out_cache_loc", "int64 [request*node]", Unit.SLOT),
+            array("cache_seqlens", "int32 [request]", Unit.COUNT),
+            array("cu_seqlens_q", "int32 [request+1]", Unit.OFFSET),
+            array("page_table", "int32 [request, position]", Unit.SLOT),
+        ),
+    ),
+    "semantics B.3, C.8",
+)
+def lay_out_nodes(call: Call) -> Launch | None:
+    """Lay out what a forward over the next positions of each request reads and writes, on pages of one slot.
+
+    One launch for ``assign_extend_cache_locs`` and ``target_verify_metadata``, over requests and blocks of their rows.
+    """
+    axes, rows = call.axes, call.arguments["req_to_token"]
+    if axes["request"] == 0:
+        call.outputs.cu_seqlens_q.zero_()
+        return None
+    block = choose_block(axes["position"], verify.PAGES)
+    return Launch(
+        Plan(
+            kernels._lay_out_nodes_kernel,
+            grid=(axes["request"], max(1, ceil_div(axes["position"], block))),
+            sizes={"num_nodes": axes["node"], "rows": (axes["row"], axes["position"], *rows.stride())},
+            constants={"NODES": power_of_two(axes["node"])},
+            tunables={"BLOCK": block},
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=call.returned(),
     )

@@ -15,7 +15,7 @@ from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
-from specsim.gpu.worker.fused import lay_out_beams
+from specsim.gpu.worker.fused import lay_out_beams, lay_out_nodes
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.draft_sides.layer import Beams
 from specsim.simulation.memory import SlotRange
@@ -186,12 +186,10 @@ class Pools:
             self.move_kv(Side.DRAFT, target_slots[part], source_slots[part], operations)
         return Beams(positions, step_cache_loc, *keys)
 
-    def keys_of_nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> PagedKeys[Tensor]:
-        """Return the keys of a forward over so many nodes of each request; the page table is as wide as a row."""
-        cache_seqlens, cu_seqlens_q, _, page_table = operations.target_verify_metadata(
-            row, self.req_to_token, seq_lens, len(row) * num_nodes, self.req_to_token.shape[1], 1
-        )
-        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+    def nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> tuple[Tensor, PagedKeys[Tensor]]:
+        """Return slots and keys of a forward over so many nodes of each request; page tables are as wide as rows."""
+        slots, cache_seqlens, cu_seqlens_q, page_table = lay_out_nodes(row, self.req_to_token, seq_lens, num_nodes)
+        return slots, PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
 
     def keys_of_extend(
         self, row: Tensor, verify_input: VerifyInput, phase: DraftExtendInput, operations: Any

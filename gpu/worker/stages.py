@@ -137,27 +137,27 @@ class Stages:
             self._graphs[stage], memory = graph, graph.pool()
         if len(self._parts) == 1:
             # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.
-            del self.output, self._verified, self._moved
+            del self.output, self._verified, self._moved, self._keys
         return memory
 
     def _draft(self) -> None:
         """Draft from what waits and, where the draft borrows slots, on those that the map has."""
-        shared, window = self._shared, self._window
+        shared, slots = self._shared, self._window
         start = self.start = shared.waiting.read(self._batch)
-        width = self._config.num_draft_tokens
-
-        def verify_slots() -> Tensor:
-            return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width, gpu)
-
-        slots = verify_slots if window is None else lambda: window
-        drafted = shared.side.draft(start, self._config, shared.pools, slots)
+        if slots is None:
+            num_nodes = self._config.num_draft_tokens
+            slots, self._keys = shared.pools.nodes(start.req_pool_indices, start.seq_lens, num_nodes, gpu)
+        drafted = shared.side.draft(start, self._config, shared.pools, lambda: slots)
         self.verify_input = drafted if self._deepest is None else cut_drafts(drafted, self._deepest)
 
     def _target(self) -> None:
         """Run the target over what is drafted, on slots that are in the map: logits, and the state after every node."""
         shared, kind, rows, phase = self._shared, self._kind, self.start.req_pool_indices, self.verify_input
         pools, description = shared.pools, shared.model.description
-        keys = pools.keys_of_nodes(rows, phase.seq_lens, phase.num_draft_tokens, gpu)
+        if self._window is not None:
+            # NOTE: the host has written the slots of the nodes since they were drafted.
+            _, self._keys = pools.nodes(rows, phase.seq_lens, phase.num_draft_tokens, gpu)
+        keys = self._keys
         self._verified, self.scratch = pools.after(keys), pools.scratch(len(rows), phase.num_draft_tokens)
         batch = TargetBatch(
             req_pool_indices=rows,

@@ -135,6 +135,13 @@ class Pools:
         found = operations.target_verify_metadata(row, self.req_to_token, seq_lens, len(row) * num_nodes, longest, 1)
         return PagedKeys(found.page_table, found.cache_seqlens, found.cu_seqlens_q, 1)
 
+    def nodes(
+        self, row: Array, seq_lens: Array, num_nodes: int, operations: Operations[Array]
+    ) -> tuple[Array, PagedKeys[Array]]:
+        """Return slots and keys of a forward over so many nodes of each request."""
+        slots = self.read_slots(row, seq_lens, num_nodes, operations)
+        return slots, self.keys_of_nodes(row, seq_lens, num_nodes, operations)
+
     def keys_of_extend(
         self, row: Array, verify_input: VerifyInput, phase: DraftExtendInput, operations: Operations[Array]
     ) -> PagedKeys[Array]:

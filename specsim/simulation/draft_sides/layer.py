@@ -114,8 +114,11 @@ class DraftPools(Protocol):
     def ragged_keys(self, phase: EagleDraftExtendInput, operations: Any) -> PagedKeys[Any]:
         """Return the keys of a forward over the accepted tokens."""
 
-    def keys_of_nodes(self, row: Any, seq_lens: Any, num_nodes: int, operations: Any) -> PagedKeys[Any]:
-        """Return the keys of a forward over so many nodes of each request: all that is committed, and the nodes."""
+    def nodes(self, row: Any, seq_lens: Any, num_nodes: int, operations: Any) -> tuple[Any, PagedKeys[Any]]:
+        """Return what a forward over so many nodes of each request writes and reads.
+
+        These are int64 [request*node], their slots, and the keys: all that is committed, and the nodes.
+        """
 
     def read_slots(self, row: Any, seq_lens: Any, count: int, operations: Any) -> Any:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""

@@ -8,7 +8,14 @@ from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.mode import HERE, launching
-from specsim.gpu.worker.fused import compact_paths, finish_paths, gather_rows, lay_out_beams, scatter_rows
+from specsim.gpu.worker.fused import (
+    compact_paths,
+    finish_paths,
+    gather_rows,
+    lay_out_beams,
+    lay_out_nodes,
+    scatter_rows,
+)
 
 NUM_ROWS = 9
 WIDTHS = ((torch.int64, ()), (torch.int32, ()), (torch.float32, (3,)), (torch.bfloat16, (5,)), (torch.int64, (0,)))
@@ -139,3 +146,18 @@ def test_beams_are_laid_out_as_by_one_operation_after_another(num_requests, topk
     assert torch.equal(got.kv_indptr, keys.kv_indptr)
     for one, other, offsets in zip(got.kv_indices, keys.kv_indices, keys.kv_indptr, strict=True):
         assert torch.equal(one[: int(offsets[-1])], other[: int(offsets[-1])])
+
+
+@pytest.mark.parametrize("num_nodes", [1, 3, 16])
+@SIZES
+def test_nodes_are_laid_out_as_by_one_operation_after_another(num_requests, num_nodes, blocks):
+    width = 300
+    rows, req_to_token = drawn(num_requests, below=NUM_ROWS), drawn(NUM_ROWS, width, dtype=torch.int32, below=1000)
+    lengths = drawn(num_requests, below=width - num_nodes + 1)
+    got = lay_out_nodes(rows, req_to_token, lengths, num_nodes)
+    num_tokens = num_requests * num_nodes
+    slots = gpu.assign_extend_cache_locs(rows, req_to_token, lengths, lengths + num_nodes, num_tokens)
+    metadata = gpu.target_verify_metadata(rows, req_to_token, lengths, num_tokens, width, 1)
+    expected = slots, metadata.cache_seqlens, metadata.cu_seqlens_q, metadata.page_table
+    for one, other in zip(got, expected, strict=True):
+        assert torch.equal(one, other)
