@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from specsim.gpu.arrays import DEVICE, KIND, to_numpy
-from specsim.gpu.worker.fused import compact_paths
+from specsim.gpu.worker import fused
+from specsim.operations.outputs import SelectTopKTokensOutputs
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.simulation.draft_sides.layer import Compacted
 
@@ -19,6 +20,7 @@ __all__ = [
     "arange",
     "asarray",
     "astype",
+    "choose_beams",
     "compact",
     "concat",
     "copy",
@@ -81,7 +83,7 @@ def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, oper
     """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes: one launch."""
     del operations
     expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
-    compacted = compact_paths(
+    compacted = fused.compact_paths(
         phase.predict,
         None if is_chain else phase.hidden_states,
         phase.accept_index,
@@ -102,6 +104,24 @@ def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, oper
         num_draft_tokens=verify_input.num_draft_tokens,
     )
     return extend_input, compacted.tokens
+
+
+def choose_beams(
+    step_index: int,
+    probabilities: Tensor,
+    hot_token_id: Tensor | None,
+    hidden_states: Tensor | None,
+    scores: Tensor | None,
+    topk: int,
+    operations: Any,
+) -> SelectTopKTokensOutputs[Tensor]:
+    """Choose the beams of the next depth from what a step proposes, in ids of the target; few beams in one launch."""
+    if topk <= fused.MOST_BEAMS:
+        return fused.choose_beams(step_index, probabilities, hot_token_id, hidden_states, scores, topk)
+    topk_p, topk_index = operations.fast_topk(probabilities, topk)
+    if hot_token_id is not None:
+        topk_index = operations.map_hot_tokens(topk_index, hot_token_id)
+    return operations.select_top_k_tokens(step_index, topk_p, topk_index, hidden_states, scores, topk)
 
 
 def owners_of(starts: Tensor, count: int) -> Tensor:

@@ -4,9 +4,12 @@ from typing import Any
 
 from torch import Tensor
 
+from specsim.config import MOST_NODES
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
 from specsim.counts import page_size_of_beams
 from specsim.gpu import draft_cache, verify
+from specsim.gpu.draft import LEAST_HIDDEN_BLOCK
+from specsim.gpu.kernels import beams as kernels_of_beams
 from specsim.gpu.kernels import worker as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -15,6 +18,8 @@ from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.pointers import words_of
+from specsim.gpu.topk import LARGEST_BLOCK, rank, ranking_warps, takes_maxima
+from specsim.operations import RECORDS
 from specsim.operations.shared import (
     ACCEPT_INDEX,
     NUM_ACCEPTED_DRAFTS,
@@ -38,6 +43,9 @@ TILE, NODES = 1024, 256
 
 PLACES = 128
 """Places of paths of a program: one a thread of four warps."""
+
+MOST_BEAMS = 64
+"""Beams of a request whose candidates one program ranks."""
 
 _OPAQUE = Defined("length", "0")
 _FIELDS = array("fields", "any [row, ...]", Unit.ANY, each="field", defined=_OPAQUE)
@@ -285,3 +293,72 @@ def lay_out_nodes(call: Call) -> Launch | None:
         inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
         outputs=call.returned(),
     )
+
+
+@fused(
+    Contract(
+        (
+            ScalarSpec("step_index", axis="step_index", low="0", high=str(MOST_NODES)),
+            array("values", "float32 [request*branch, column]", Unit.SCORE),
+            array("hot_token_id", "int64 [draft_vocab]", Unit.TOKEN, within=("0", None), optional=True),
+            array("hidden_states", "any [request*branch, hidden]", Unit.ANY, optional=True, defined=_OPAQUE),
+            array("scores", "float32 [request, topk]", Unit.SCORE, within=("0", None), optional=True),
+            ScalarSpec("topk", axis="topk", low="1", high=str(MOST_BEAMS)),
+        ),
+        outputs=RECORDS["select_top_k_tokens"].contract.outputs,
+        derived=RECORDS["select_top_k_tokens"].contract.derived,
+        requires=(
+            Requirement("topk <= column", "a branch proposes as many tokens"),
+            Requirement("column <= draft_vocab", "every token that is proposed has an id"),
+        ),
+    ),
+    "semantics A.2, A.3, A.12",
+)
+def choose_beams(call: Call) -> list[Launch]:
+    """Rank what branches propose, map it to ids of the target, and choose the beams of the next depth.
+
+    ``fast_topk``, ``map_hot_tokens`` and ``select_top_k_tokens``; long rows are reduced by the first of them until one
+    program ranks all branches of a request. That one is launched for every share of hidden columns.
+    """
+    axes, given, outputs = call.axes, call.arguments, call.returned()
+    num_requests, topk, scores = axes["request"], axes["topk"], given["scores"]
+    is_first = axes["step_index"] == 0 or scores is None
+    if num_requests == 0:
+        return []
+    values, hidden, width = given["values"], given["hidden_states"], power_of_two(topk)
+    branches = 1 if is_first else width
+    launches, keys = rank(call, values, topk, {}, LARGEST_BLOCK // branches)
+    num_columns = (values if keys is None else keys).shape[1]
+    taken = [name for name in ("hot_token_id", "scores") if given[name] is not None]
+    inputs = {"values": values, **call.contiguous(*taken)}
+    hidden_size, hidden_strides = 0, (0, 0)
+    if hidden is not None and hidden.shape[1]:
+        inputs["hidden_states"], hidden_size, hidden_strides = hidden, hidden.shape[1], hidden.stride()
+    hidden_block = choose_block(hidden_size, max(LARGEST_BLOCK // width, LEAST_HIDDEN_BLOCK))
+    scratch = {} if keys is None else {"keys": keys}
+    absent = {"keys", "hot_token_id", "scores", "hidden_states"} - {*inputs, *scratch}
+    absent |= {"next_hidden_states"} if "hidden_states" in absent else set()
+    num_shares = max(1, ceil_div(hidden_size, hidden_block))
+    block = power_of_two(num_columns)
+    plan = Plan(
+        kernels_of_beams._choose_beams_kernel,
+        grid=(num_requests, num_shares),
+        sizes={
+            "step_index": axes["step_index"],
+            "columns": (num_columns, axes.get("draft_vocab", 0)),
+            "value_strides": values.stride(),
+            "hidden_size": hidden_size,
+            "hidden_strides": hidden_strides,
+        },
+        constants={
+            "TOPK": topk,
+            "WIDTH": width,
+            "BLOCK": block,
+            "IS_FIRST": is_first,
+            **{f"{name}_ptr": None for name in sorted(absent)},
+        },
+        tunables={"HIDDEN_BLOCK": hidden_block, "ONE_BY_ONE": takes_maxima(topk)},
+        num_warps=ranking_warps(branches * block, num_requests * num_shares),
+    )
+    blocks = tuple(outputs.pop(name) for name in ("score_block", "token_block", "parent_block"))
+    return [*launches, Launch(plan, inputs, {**outputs, "block": blocks}, scratch)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from specsim.config import SpecConfig
+from specsim.operations.outputs import SelectTopKTokensOutputs
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
@@ -58,6 +59,18 @@ class ArrayLibrary(Protocol):
 
     def compact(self, verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
         """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes."""
+
+    def choose_beams(
+        self,
+        step_index: int,
+        probabilities: Any,
+        hot_token_id: Any,
+        hidden_states: Any,
+        scores: Any,
+        topk: int,
+        operations: Any,
+    ) -> SelectTopKTokensOutputs[Any]:
+        """Choose the beams of the next depth from what a step proposes, in ids of the target."""
 
     def owners_of(self, starts: Any, count: int) -> Any:
         """Return int64 [count]: the place in ``starts`` of the run of entries that each of ``count`` entries is in."""

@@ -58,14 +58,10 @@ class StepwiseSide(ExtendedSide):
             return roots(start, verify_slots(), arrays)
         row, row_width = start.req_pool_indices, pools.req_to_token.shape[1]
         beams = pools.beams(row, start.seq_lens, config, page_size, operations)
-        topk_p, topk_index, hidden_states = start.topk_p, self._map_hot(start.topk_index), start.hidden_states
-        scores, choices = None, []
-        for step in range(num_steps):
-            chosen = operations.select_top_k_tokens(step, topk_p, topk_index, hidden_states, scores, topk)
-            scores = chosen.next_scores
-            choices.append(chosen)
-            if step == num_steps - 1:
-                break
+        candidates = start.topk_p, self._map_hot(start.topk_index), start.hidden_states
+        chosen = operations.select_top_k_tokens(0, *candidates, None, topk)
+        choices = [chosen]
+        for step in range(num_steps - 1):
             batch = DraftStepBatch(
                 req_pool_indices=row,
                 input_ids=chosen.input_ids,
@@ -76,9 +72,16 @@ class StepwiseSide(ExtendedSide):
                 depth=step + 2,
             )
             drafted = self._model.draft_step(batch, pools.open(Side.DRAFT, batch.out_cache_loc))
-            hidden_states = drafted.hidden_states
-            topk_p, topk_index = operations.fast_topk(drafted.probabilities, topk)
-            topk_index = self._map_hot(topk_index)
+            chosen = arrays.choose_beams(
+                step + 1,
+                drafted.probabilities,
+                self._hot_token_id,
+                drafted.hidden_states,
+                chosen.next_scores,
+                topk,
+                operations,
+            )
+            choices.append(chosen)
         return link(start, config, choices, verify_slots, operations)
 
     def extend(

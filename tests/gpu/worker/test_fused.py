@@ -9,6 +9,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.mode import HERE, launching
 from specsim.gpu.worker.fused import (
+    choose_beams,
     compact_paths,
     finish_paths,
     gather_rows,
@@ -161,3 +162,27 @@ def test_nodes_are_laid_out_as_by_one_operation_after_another(num_requests, num_
     expected = slots, metadata.cache_seqlens, metadata.cu_seqlens_q, metadata.page_table
     for one, other in zip(got, expected, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("topk", "num_columns"), [(1, 5), (3, 3), (4, 40), (4, 1500), (7, 50), (3, 9000)])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(("num_requests", "is_hot"), [(0, False), (1, True), (3, False)])
+def test_beams_are_chosen_as_by_one_operation_after_another(
+    num_requests, topk, num_columns, is_first, hidden, is_hot, blocks
+):
+    """Entries repeat, so that ties are ranked."""
+    num_branches = num_requests * (1 if is_first else topk)
+    values = drawn(num_branches, 2 * num_columns, below=8)[:, ::2] / 8
+    values[:, ::3] = torch.rand_like(values[:, ::3])
+    hot = drawn(num_columns, below=10_000) if is_hot else None
+    states = None if hidden is None else drawn(num_branches, *hidden[1], dtype=hidden[0])
+    scores = None if is_first else drawn(num_requests, topk, below=4) / 4
+    step_index = 0 if is_first else 2
+    got = choose_beams(step_index, values, hot, states, scores, topk)
+    topk_p, topk_index = gpu.fast_topk(values, topk)
+    topk_index = topk_index if hot is None else gpu.map_hot_tokens(topk_index, hot)
+    expected = gpu.select_top_k_tokens(step_index, topk_p, topk_index, states, scores, topk)
+    assert got._fields == expected._fields
+    for one, other in zip(got, expected, strict=True):
+        assert one is other is None or torch.equal(one, other)
