@@ -6,7 +6,7 @@ from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
-from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, current_mode
 from specsim.gpu.launching.plan import Plan, strides_of
 
@@ -26,19 +26,40 @@ def fast_topk(call: Call) -> list[Launch]:
 
     One program a block of 4096 columns; rows of several blocks are reduced again until one block is left.
     """
-    values, num_rows, num_columns, k = call.arguments["values"], *(call.axes[name] for name in ("row", "column", "k"))
-    if num_rows == 0:
-        return []
-    width, num_blocks = power_of_two(k), 0
+    return rank(call, call.arguments["values"], call.axes["k"], call.returned())[0]
+
+
+def rank(
+    call: Call, values: torch.Tensor, k: int, outputs: Buffers, most: int = 0
+) -> tuple[list[Launch], torch.Tensor | None]:
+    """Return launches that reduce every row to its k largest entries, or as far as another kernel goes on from.
+
+    Parameters
+    ----------
+    outputs : mapping
+        What the last one writes, where nothing goes on from it.
+    most : int
+        Entries of a row, or keys that are kept of it, from which another kernel goes on; at least a power of two of k.
+
+    Returns
+    -------
+    launches : list of Launch
+        None for rows that have no more entries.
+    keys : int64 [row, key] or None
+        What is kept for the other kernel, if something is launched.
+    """
+    num_rows, num_columns, width = *values.shape, power_of_two(k)
     launches: list[Launch] = []
     scratch: dict[str, torch.Tensor] = {}
-    while num_blocks != 1:
+    while num_rows and num_columns > most:
         block = max(choose_block(num_columns, LARGEST_BLOCK, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
         num_blocks = ceil_div(num_columns, block)
+        is_last = num_blocks == 1 and most == 0
         # NOTE: the keys that one launch keeps are what the next one reduces.
         scratch = {"keys": scratch["kept_keys"]} if launches else {}
-        if num_blocks > 1:
+        if not is_last:
             scratch["kept_keys"] = call.scratch(num_rows, num_blocks * width, dtype=torch.int64)
+        absent = {"keys", "kept_keys", "topk_values", "topk_index"} - {*scratch, *outputs}
         plan = Plan(
             kernels._fast_topk_kernel,
             grid=(num_rows, num_blocks),
@@ -47,15 +68,15 @@ def fast_topk(call: Call) -> list[Launch]:
                 "K": k,
                 "WIDTH": width,
                 "FROM_KEYS": bool(launches),
-                "IS_LAST": num_blocks == 1,
-                **{f"{name}_ptr": None for name in ("keys", "kept_keys") if name not in scratch},
+                "IS_LAST": is_last,
+                **{f"{name}_ptr": None for name in sorted(absent)},
             },
             tunables={"BLOCK": block, "ONE_BY_ONE": takes_maxima(k)},
             num_warps=ranking_warps(block, num_rows * num_blocks),
         )
-        launches.append(Launch(plan, {"values": values}, call.returned(), scratch))
-        num_columns = num_blocks * width
-    return launches
+        launches.append(Launch(plan, {"values": values}, outputs, scratch))
+        num_columns = 0 if is_last else num_blocks * width
+    return launches, scratch.get("kept_keys")
 
 
 def takes_maxima(count: int) -> bool:

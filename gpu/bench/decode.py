@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from specsim.config import SpecConfig
-from specsim.gpu.bench.timing import Latency, host_time_of, summary, time_of
+from specsim.gpu.bench.timing import Latency, host_time_of, queued_time_of, summary, time_of
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine
@@ -22,6 +22,8 @@ from specsim.simulation.requests import Request
 
 ITERATION_BATCHES = (1, 8, 64, 256)
 ITERATIONS, WARM_UPS = 20, 5
+QUEUED = 4
+"""Iterations that are queued together: as many as fit into the slots that requests have after their texts."""
 
 Output = TypeVar("Output")
 KV = Mapping[str, Sequence[Tensor]]
@@ -92,12 +94,12 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
 
 
 def measure_around_the_model(batch: int, topk: int = 4, nodes: int = 16) -> tuple[list[float], int]:
-    """Time an iteration as one graph in which no forward of the model is left.
+    """Time an iteration as one graph in which no forward of the model is left, on the device alone.
 
     Returns
     -------
     times : list of float
-        Microseconds of each iteration.
+        Microseconds an iteration, each of a few that are queued one after another.
     num_kernels : int
         Kernels and copies of one; 0 where the device cannot be traced.
     """
@@ -109,7 +111,7 @@ def measure_around_the_model(batch: int, topk: int = 4, nodes: int = 16) -> tupl
     times = []
     for _ in range(ITERATIONS + WARM_UPS):
         rewind()
-        times.append(time_of(launch))
+        times.append(queued_time_of(launch, QUEUED))
     rewind()
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as seen:

@@ -13,6 +13,8 @@ from specsim.gpu.bench.host import measure_host
 CALLS_PER_GRAPH = 20
 REPLAYS = 50
 WARM_UPS = 5
+CYCLES_TO_QUEUE = 2_000_000
+"""Cycles of a device in which a host queues a launch: a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,21 @@ def time_of(launch: Callable[[], Any]) -> float:
     end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) * 1000
+
+
+def queued_time_of(launch: Callable[[], Any], count: int) -> float:
+    """Return the microseconds that a launch takes on the device where it need not wait for the host.
+
+    Several are queued while the device does nothing else, and the time is their mean.
+    """
+    start, end = _event(), _event()
+    torch.cuda._sleep(count * CYCLES_TO_QUEUE)  # type: ignore[no-untyped-call]
+    start.record()
+    for _ in range(count):
+        launch()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) * 1000 / count
 
 
 def host_time_of(launch: Callable[[], Any]) -> float:

@@ -81,6 +81,30 @@ def _fast_topk_kernel(
 
 
 @triton.jit
+def carry_hidden(
+    hidden_states_ptr,
+    next_hidden_states_ptr,
+    request,
+    chosen,
+    share,
+    hidden_size,
+    hidden_strides,
+    BRANCH: tl.constexpr,
+    TOPK: tl.constexpr,
+    WIDTH: tl.constexpr,
+    HIDDEN_BLOCK: tl.constexpr,
+):
+    """Copy a share of the hidden columns of the branches that chosen candidates are on."""
+    place = tl.arange(0, WIDTH)
+    column = share.to(tl.int64) * HIDDEN_BLOCK + tl.arange(0, HIDDEN_BLOCK)
+    inside = (place < TOPK)[:, None] & (column < hidden_size)[None, :]
+    source = (request * BRANCH + chosen // TOPK)[:, None] * hidden_strides[0] + column[None, :] * hidden_strides[1]
+    hidden = tl.load(hidden_states_ptr + source, mask=inside)
+    target = (request * TOPK + place)[:, None] * hidden_size + column[None, :]
+    tl.store(next_hidden_states_ptr + target, hidden, mask=inside)
+
+
+@triton.jit
 def _select_top_k_tokens_kernel(
     topk_p_ptr,
     topk_index_ptr,
@@ -104,7 +128,6 @@ def _select_top_k_tokens_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Choose one request's beams; every program of a request chooses again and copies its share of hidden columns."""
-    hidden_row_stride, hidden_column_stride = hidden_strides
     request = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     BRANCH: tl.constexpr = 1 if IS_FIRST else TOPK
@@ -142,12 +165,19 @@ def _select_top_k_tokens_kernel(
         tl.store(input_ids_ptr + request * TOPK + place, chosen_token, mask=is_beam)
 
     if HAS_HIDDEN:
-        column = share.to(tl.int64) * HIDDEN_BLOCK + tl.arange(0, HIDDEN_BLOCK)
-        inside = is_beam[:, None] & (column < hidden_size)[None, :]
-        source = (request * BRANCH + chosen // TOPK)[:, None] * hidden_row_stride
-        hidden = tl.load(hidden_states_ptr + source + column[None, :] * hidden_column_stride, mask=inside)
-        target = (request * TOPK + place)[:, None] * hidden_size + column[None, :]
-        tl.store(next_hidden_states_ptr + target, hidden, mask=inside)
+        carry_hidden(
+            hidden_states_ptr,
+            next_hidden_states_ptr,
+            request,
+            chosen,
+            share,
+            hidden_size,
+            hidden_strides,
+            BRANCH,
+            TOPK,
+            WIDTH,
+            HIDDEN_BLOCK,
+        )
 
 
 @triton.jit

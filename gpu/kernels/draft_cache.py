@@ -156,6 +156,67 @@ def _assign_draft_cache_locs_kernel(
 
 
 @triton.jit
+def list_beam_keys(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    kv_indices_ptr,
+    kv_indptr_ptr,
+    share,
+    num_requests,
+    rows,
+    TOPK: tl.constexpr,
+    NUM_STEPS: tl.constexpr,
+    PAGE_SIZE: tl.constexpr,
+    OWN: tl.constexpr,
+    REQUESTS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """List the keys of ROWS pairs of step and beam of one request: the prefix is read once for all of them, in chunks.
+
+    ``share`` is a request, a group of pairs, and of how many chunks which one comes first.
+    """
+    request, group, chunk, num_chunks = share
+    num_rows, row_width, row_stride, column_stride = rows
+    row = tl.load(req_pool_indices_ptr + request)
+    row = tl.where((row >= 0) & (row < num_rows), row, 0)
+    slots_ptr = req_to_token_ptr + row * row_stride
+
+    lane = tl.arange(0, REQUESTS)
+    longest = tl.maximum(row_width - TOPK * NUM_STEPS, 0).to(tl.int64)
+    lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
+    lengths = tl.minimum(tl.maximum(lengths, 0), longest)
+    before = tl.sum(tl.where(lane < request, lengths, 0), axis=0)
+    length = tl.sum(tl.where(lane == request, lengths, 0), axis=0)
+
+    pair = group * ROWS + tl.arange(0, ROWS)
+    live = pair < NUM_STEPS * TOPK
+    step, beam = pair // TOPK, pair % TOPK
+    own = step + 1
+    width = num_requests.to(tl.int64) * TOPK * row_width
+    start = TOPK * before + request * TOPK * own + beam * (length + own)
+    target = step.to(tl.int64) * width + start
+
+    for first in range(chunk * BLOCK, length, num_chunks * BLOCK):
+        position = first + tl.arange(0, BLOCK).to(tl.int64)
+        inside = position < length
+        slots = tl.load(slots_ptr + position * column_stride, mask=inside, other=0)
+        tl.store(
+            kv_indices_ptr + target[:, None] + position[None, :], slots[None, :], mask=live[:, None] & inside[None, :]
+        )
+    if chunk == 0:
+        place = tl.arange(0, OWN)
+        position = length + (beam * beam_stride(length, NUM_STEPS, PAGE_SIZE))[:, None] + place[None, :]
+        inside = live[:, None] & (place[None, :] < own[:, None]) & (position < row_width)
+        slots = tl.load(slots_ptr + position * column_stride, mask=inside, other=0)
+        tl.store(kv_indices_ptr + (target + length)[:, None] + place[None, :], slots, mask=inside)
+        offset = step.to(tl.int64) * (num_requests * TOPK + 1) + request * TOPK + beam
+        tl.store(kv_indptr_ptr + offset + 1, (start + length + own).to(tl.int32), mask=live)
+        tl.store(kv_indptr_ptr + offset, tl.zeros([ROWS], dtype=tl.int32), mask=live & (beam == 0) & (request == 0))
+
+
+@triton.jit
 def _per_step_draft_out_cache_loc_kernel(
     out_cache_loc_ptr, step_cache_loc_ptr, num_entries, num_rows, stride, NUM_STEPS: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -187,44 +248,24 @@ def _generate_draft_decode_kv_indices_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Serve ROWS pairs of step and beam of one request: the prefix is read once for all of them, in chunks."""
-    request = tl.program_id(0).to(tl.int64)
-    chunk = tl.program_id(2)
-    row = tl.load(req_pool_indices_ptr + request)
-    row = tl.where((row >= 0) & (row < num_rows), row, 0)
-    slots_ptr = req_to_token_ptr + row * row_stride
-
-    lane = tl.arange(0, REQUESTS)
-    longest = tl.maximum(row_width - TOPK * NUM_STEPS, 0).to(tl.int64)
-    lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
-    lengths = tl.minimum(tl.maximum(lengths, 0), longest)
-    before = tl.sum(tl.where(lane < request, lengths, 0), axis=0)
-    length = tl.sum(tl.where(lane == request, lengths, 0), axis=0)
-
-    pair = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    live = pair < NUM_STEPS * TOPK
-    step, beam = pair // TOPK, pair % TOPK
-    own = step + 1
-    width = num_requests.to(tl.int64) * TOPK * row_width
-    start = TOPK * before + request * TOPK * own + beam * (length + own)
-    target = step.to(tl.int64) * width + start
-
-    for first in range(chunk * BLOCK, length, tl.num_programs(2) * BLOCK):
-        position = first + tl.arange(0, BLOCK).to(tl.int64)
-        inside = position < length
-        slots = tl.load(slots_ptr + position * column_stride, mask=inside, other=0)
-        tl.store(
-            kv_indices_ptr + target[:, None] + position[None, :], slots[None, :], mask=live[:, None] & inside[None, :]
-        )
-    if chunk == 0:
-        place = tl.arange(0, OWN)
-        position = length + (beam * beam_stride(length, NUM_STEPS, PAGE_SIZE))[:, None] + place[None, :]
-        inside = live[:, None] & (place[None, :] < own[:, None]) & (position < row_width)
-        slots = tl.load(slots_ptr + position * column_stride, mask=inside, other=0)
-        tl.store(kv_indices_ptr + (target + length)[:, None] + place[None, :], slots, mask=inside)
-        offset = step.to(tl.int64) * (num_requests * TOPK + 1) + request * TOPK + beam
-        tl.store(kv_indptr_ptr + offset + 1, (start + length + own).to(tl.int32), mask=live)
-        tl.store(kv_indptr_ptr + offset, tl.zeros([ROWS], dtype=tl.int32), mask=live & (beam == 0) & (request == 0))
+    """Serve a group of pairs of one request, and a share of its chunks."""
+    list_beam_keys(
+        req_pool_indices_ptr,
+        req_to_token_ptr,
+        seq_lens_ptr,
+        kv_indices_ptr,
+        kv_indptr_ptr,
+        (tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2), tl.num_programs(2)),
+        num_requests,
+        (num_rows, row_width, row_stride, column_stride),
+        TOPK,
+        NUM_STEPS,
+        PAGE_SIZE,
+        OWN,
+        REQUESTS,
+        ROWS,
+        BLOCK,
+    )
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_pages", "row_width"])

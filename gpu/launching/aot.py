@@ -25,6 +25,7 @@ from specsim.gpu.launching.blocks import INTERPRETED, ON_GPU
 from specsim.gpu.launching.examples import variants
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import launching
+from specsim.gpu.launching.records import FUSED
 from specsim.operations import RECORDS
 
 TARGETS = (80, 90, 100)
@@ -64,11 +65,11 @@ def record_launches() -> dict[str, list[Launch]]:
         No example launches a kernel.
     """
     seen: list[Launch] = []
-    for name in RECORDS:
-        function = vars(gpu)[name]
+    functions = {**vars(gpu), **vars(importlib.import_module("specsim.gpu.worker.fused"))}
+    for name in (*RECORDS, *FUSED):
         for _, arguments in variants(name):
             with launching(seen.append, runs=False, blocks=ON_GPU):
-                function(**arguments)
+                functions[name](**arguments)
     by_kernel: dict[str, list[Launch]] = {name: [] for name in sorted(all_kernels())}
     covered: dict[str, set[Any]] = {name: set() for name in by_kernel}
     for launch in seen:

@@ -10,9 +10,8 @@ import torch
 from specsim.contracts.compiled import CompiledContract, compile_contract
 from specsim.gpu.arrays import TENSORS, to_numpy
 from specsim.gpu.launching.mode import current_mode
+from specsim.gpu.launching.records import outputs_class, record_of
 from specsim.gpu.switches import checks_values, poison_pattern
-from specsim.operations import RECORDS
-from specsim.operations.outputs import outputs_of
 from specsim.validation.checking import check_call
 
 DTYPES: dict[str, torch.dtype] = {
@@ -70,7 +69,7 @@ class Call(NamedTuple):
     def returned(self) -> dict[str, Any]:
         """Return outputs by name, without those that are absent."""
         outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
-        specs = RECORDS[self.name].contract.outputs
+        specs = record_of(self.name).contract.outputs
         return {spec.name: value for spec, value in zip(specs, outputs, strict=True) if value is not None}
 
 
@@ -108,16 +107,16 @@ def prepare(name: str, arguments: Mapping[str, Any], key: tuple[Any, ...] | None
 @cache
 def _checks_of(name: str, runs: bool) -> tuple[CompiledContract, Callable[[list[Any]], Any]]:
     """Return the compiled contract of an operation, and what makes of a list of outputs what it returns."""
-    contract = RECORDS[name].contract
+    contract = record_of(name).contract
     compiled = compile_contract(name, contract, TENSORS if runs else ANYWHERE)
     if len(contract.outputs) > 1:
-        return compiled, outputs_of(name)._make
+        return compiled, outputs_class(name)._make
     return compiled, lambda outputs: outputs[0] if outputs else None
 
 
 def check_entries(name: str, arguments: Mapping[str, Any]) -> None:
     """Check a call with its entries, which waits for the device."""
-    check_call(name, {key: _on_host(value) for key, value in arguments.items()})
+    check_call(name, {key: _on_host(value) for key, value in arguments.items()}, contract=record_of(name).contract)
 
 
 def poison(outputs: Sequence[Any], pattern: int) -> None:

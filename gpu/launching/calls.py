@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from specsim.contracts.compiled import compile_contract
+from specsim.contracts.contract import Contract
 from specsim.contracts.keys import ODD
 from specsim.contracts.memory import check_memory
 from specsim.contracts.written import define
@@ -22,10 +23,11 @@ from specsim.gpu.launching.buffers import Call, check_entries, prepare
 from specsim.gpu.launching.launcher import Described, launch
 from specsim.gpu.launching.mode import PRODUCTION, current_mode
 from specsim.gpu.launching.recording import record
+from specsim.gpu.launching.records import FUSED, outputs_class, record_of
 from specsim.gpu.launching.replay import Misplaced, Replay
 from specsim.gpu.switches import checks_values
 from specsim.operations import RECORDS
-from specsim.operations.outputs import outputs_of
+from specsim.operations.record import Operation
 from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
 
 MOST_MET = MOST_REPLAYS = 1024
@@ -35,13 +37,35 @@ Describe = Callable[[Call], Described]
 """Returns the launches of a checked call, on its arguments and outputs, or None where there is nothing to launch."""
 
 DESCRIPTIONS: dict[str, Describe] = {}
-"""What each operation launches, by its name."""
+"""What each operation launches, by its name, and what is launched in the place of several."""
 
 
 def operation(describe: Describe) -> Callable[..., Any]:
     """Return the public function of the operation that has the name of the function that describes its launches."""
-    name = describe.__name__
-    record_of_name = RECORDS[name]
+    return _head_of(describe, RECORDS[describe.__name__])
+
+
+def fused(contract: Contract, source: str) -> Callable[[Describe], Callable[..., Any]]:
+    """Return what makes of a description a function that workers call in the place of several operations.
+
+    Parameters
+    ----------
+    contract : Contract
+        What it takes and returns, in the terms of these operations.
+    source : str
+        Where their meaning comes from.
+    """
+
+    def make(describe: Describe) -> Callable[..., Any]:
+        summary = (describe.__doc__ or "").split("\n")[0]
+        FUSED[describe.__name__] = Operation(describe.__name__, "fused", summary, contract, source)
+        return _head_of(describe, FUSED[describe.__name__])
+
+    return make
+
+
+def _head_of(describe: Describe, record_of_name: Operation) -> Callable[..., Any]:
+    name = record_of_name.name
     DESCRIPTIONS[name] = describe
     parameters, arguments = parameters_of(record_of_name), record_of_name.contract.names
     given = ", ".join(f"{argument!r}: {argument}" for argument in arguments)
@@ -51,7 +75,7 @@ def {name}({", ".join(map(str, parameters))}) -> {returns_of(record_of_name)}:
 """
     scope = {"ArrayT": torch.Tensor, "Sequence": Sequence, "_run": run}
     if len(record_of_name.contract.outputs) > 1:
-        scope[outputs_class_of(record_of_name)] = outputs_of(name)
+        scope[outputs_class_of(record_of_name)] = outputs_class(name)
     function: Callable[..., Any] = define(source, name, scope, f"head of {name}")
     function.__doc__, function.__module__ = describe.__doc__, describe.__module__
     return function
@@ -107,7 +131,7 @@ class Known:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.contract = RECORDS[name].contract
+        self.contract = record_of(name).contract
         self.identify = compile_contract(name, self.contract, TENSORS).identify
         self.replays: dict[tuple[Any, ...], tuple[Layout | None, Replay]] = {}
         self._met: dict[tuple[Any, ...], bool] = {}

@@ -15,7 +15,7 @@ from specsim.contracts.contract import ArraySpec, Contract, ScalarSpec
 from specsim.gpu.launching.buffers import DTYPES, prepare
 from specsim.gpu.launching.mode import launching
 from specsim.gpu.launching.pointers import KVBuffers
-from specsim.operations import RECORDS
+from specsim.gpu.launching.records import record_of
 from specsim.rejection import SpecRejection
 from specsim.validation import check_structure
 
@@ -48,7 +48,7 @@ PRODUCTION: Sizes = MappingProxyType(
             "kept": 3,
             "draft_layer": 1,
         },
-        **{"recent": 7, "word": 32},
+        **{"recent": 7, "word": 32, "field": 3},
         **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024},
         **{"num_copies": 0, "num_new_keys": 1},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
@@ -107,7 +107,7 @@ def example(
     **changed
         Of an argument: another value of a scalar, another element type, None to leave an optional array out.
     """
-    contract = RECORDS[name].contract
+    contract = record_of(name).contract
     bindings = _bindings(contract, sizes, changed)
     return {
         spec.name: _scalar(spec, bindings)
@@ -122,7 +122,7 @@ def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
     What an operation has no room for is passed over: a packed mask of 64 nodes, say.
     """
-    contract = RECORDS[name].contract
+    contract = record_of(name).contract
     changes: list[tuple[str, Sizes, dict[str, Any]]] = [(kind, sizes, {}) for kind, sizes in SCENES.items()]
     for spec in contract.parameters:
         changes += [(spec.name, PRODUCTION, {spec.name: value}) for value in _alternatives(spec)]

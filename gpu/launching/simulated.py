@@ -98,6 +98,11 @@ class SimulatedGraph:
         self._scalars: list[torch.Tensor] = []
         self._poisoned: list[Block] = []
 
+    @property
+    def num_launches(self) -> int:
+        """How many kernels, and functions of torch that launch some, a replay runs."""
+        return len(self._steps)
+
     def pool(self) -> Memory:
         """Return the memory that other captures may share."""
         return self._memory

@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 
 from specsim.gpu.arrays import DEVICE, KIND, to_numpy
+from specsim.gpu.worker import fused
+from specsim.operations.outputs import SelectTopKTokensOutputs
+from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.simulation.draft_sides.layer import Compacted
 
 where = torch.where
 
@@ -16,6 +20,8 @@ __all__ = [
     "arange",
     "asarray",
     "astype",
+    "choose_beams",
+    "compact",
     "concat",
     "copy",
     "full",
@@ -71,6 +77,51 @@ def concat(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
 def copy(values: Tensor) -> Tensor:
     """Return a copy."""
     return values.clone()
+
+
+def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
+    """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes: one launch."""
+    del operations
+    expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
+    compacted = fused.compact_paths(
+        phase.predict,
+        None if is_chain else phase.hidden_states,
+        phase.accept_index,
+        phase.num_accepted_tokens,
+        verify_input.seq_lens,
+        verify_input.num_draft_tokens,
+        is_chain,
+    )
+    extend_input = DraftExtendInput(
+        input_ids=compacted.input_ids,
+        hidden_states=phase.hidden_states if is_chain else compacted.compacted,
+        positions=compacted.positions,
+        out_cache_loc=verify_input.out_cache_loc,
+        forward_seq_lens=compacted.forward_seq_lens,
+        num_accepted_drafts=phase.num_accepted_drafts,
+        num_accepted_tokens=phase.num_accepted_tokens,
+        select_index=compacted.select_index,
+        num_draft_tokens=verify_input.num_draft_tokens,
+    )
+    return extend_input, compacted.tokens
+
+
+def choose_beams(
+    step_index: int,
+    probabilities: Tensor,
+    hot_token_id: Tensor | None,
+    hidden_states: Tensor | None,
+    scores: Tensor | None,
+    topk: int,
+    operations: Any,
+) -> SelectTopKTokensOutputs[Tensor]:
+    """Choose the beams of the next depth from what a step proposes, in ids of the target; few beams in one launch."""
+    if topk <= fused.MOST_BEAMS:
+        return fused.choose_beams(step_index, probabilities, hot_token_id, hidden_states, scores, topk)
+    topk_p, topk_index = operations.fast_topk(probabilities, topk)
+    if hot_token_id is not None:
+        topk_index = operations.map_hot_tokens(topk_index, hot_token_id)
+    return operations.select_top_k_tokens(step_index, topk_p, topk_index, hidden_states, scores, topk)
 
 
 def owners_of(starts: Tensor, count: int) -> Tensor:

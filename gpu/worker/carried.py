@@ -14,6 +14,7 @@ from specsim.assertion import require
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker import arrays
+from specsim.gpu.worker.fused import gather_rows, scatter_rows
 from specsim.gpu.worker.transfer import pinned, upload
 from specsim.phases import DraftInput, filter_batch, merge_batch
 from specsim.simulation.sides import SideFacts, Waiting
@@ -50,7 +51,7 @@ class BatchRows:
 
 
 class WaitingRows(DeviceWaiting):
-    """What starts drafts by request row, as V2 relays it; the row that pads batches keeps its length of 1.
+    """What starts drafts by request row, as V2 relays it; the row that pads batches is never written: its length is 1.
 
     Parameters
     ----------
@@ -70,14 +71,15 @@ class WaitingRows(DeviceWaiting):
 
     def read(self, batch: BatchRows) -> Any:
         """Gather what starts the drafts of a batch."""
-        rows = batch.req_pool_indices
-        return self._make(rows, **{name: values.index_select(0, rows) for name, values in self.carried.items()})
+        rows, fields = batch.req_pool_indices, self.carried
+        entries = {name: values.new_empty((len(rows), *values.shape[1:])) for name, values in fields.items()}
+        gather_rows(rows, [*fields.values()], [*entries.values()])
+        return self._make(rows, **entries)
 
     def keep(self, start: Any, joins: bool = False, rows: Sequence[int] = ()) -> None:
         """Keep what starts the next draft of each request."""
-        for name, values in self.carried.items():
-            values.index_copy_(0, start.req_pool_indices, getattr(start, name))
-        self.carried["seq_lens"][:1].fill_(1)
+        fields = self.carried
+        scatter_rows(start.req_pool_indices, [*fields.values()], [getattr(start, name) for name in fields])
 
     def state(self) -> dict[str, Any]:
         """Return the rows by name, as NumPy arrays."""

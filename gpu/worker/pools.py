@@ -15,7 +15,9 @@ from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
+from specsim.gpu.worker.fused import lay_out_beams, lay_out_nodes
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
+from specsim.simulation.draft_sides.layer import Beams
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
@@ -170,28 +172,28 @@ class Pools:
         slots: Tensor = operations.assign_extend_cache_locs(row, self.req_to_token, seq_lens, ends, num_locations)
         return slots
 
-    def beam_slots(self, row: Tensor, seq_lens: Tensor, config: SpecConfig, page_size: int, operations: Any) -> Tensor:
-        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
+    def beams(
+        self, row: Tensor, seq_lens: Tensor, config: SpecConfig, page_size: int, operations: Any
+    ) -> Beams[Tensor]:
+        """Return what beams read and write; pages of their own begin with a copy of the text's last page."""
         topk = config.topk
         # NOTE: lengths lie on the device: a beam gets a place for every slot that its text may have on a last page.
         num_copies = len(row) * (topk - 1) * (page_size - 1)
-        out_cache_loc, source_slots, target_slots = operations.assign_draft_cache_locs(
+        positions, step_cache_loc, source_slots, target_slots, *keys = lay_out_beams(
             row, self.req_to_token, seq_lens, topk, config.num_steps, page_size, num_copies
         )
         # NOTE: no pair writes what another one reads, so that they can be moved in parts that need no scratch memory.
         for begin in range(0, num_copies, MOST_PAIRS_IN_REGISTERS):
             part = slice(begin, begin + MOST_PAIRS_IN_REGISTERS)
             self.move_kv(Side.DRAFT, target_slots[part], source_slots[part], operations)
-        slots: Tensor = out_cache_loc
-        return slots
+        return Beams(positions, step_cache_loc, *keys)
 
-    def keys_of_nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> PagedKeys[Tensor]:
-        """Return the keys of a forward over so many nodes of each request; the page table is as wide as a row."""
-        width, page_size = self.req_to_token.shape[1], self._page_size
-        cache_seqlens, cu_seqlens_q, _, page_table = operations.target_verify_metadata(
-            row, self.req_to_token, seq_lens, len(row) * num_nodes, width, page_size
+    def nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> tuple[Tensor, PagedKeys[Tensor]]:
+        """Return slots and keys of a forward over so many nodes of each request; page tables are as wide as rows."""
+        slots, cache_seqlens, cu_seqlens_q, page_table = lay_out_nodes(
+            row, self.req_to_token, seq_lens, num_nodes, self._page_size
         )
-        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, page_size)
+        return slots, PagedKeys(page_table, cache_seqlens, cu_seqlens_q, self._page_size)
 
     def keys_of_extend(
         self, row: Tensor, verify_input: VerifyInput, phase: DraftExtendInput, operations: Any

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.config import SpecConfig
-from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.cut import cut_drafts
+from specsim.gpu.worker.fused import finish_paths
 from specsim.gpu.worker.graphs import Graph, Kind, bucket_for, bucket_sizes, capture
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
@@ -23,7 +23,6 @@ from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import accept, greedy_choices, links_of
 from specsim.gpu.worker.transfer import pinned
 from specsim.phases import VerifyInput, VerifyOutput
-from specsim.simulation.draft_sides.compact import move_accepted
 from specsim.simulation.models.batches import TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
@@ -138,27 +137,27 @@ class Stages:
             self._graphs[stage], memory = graph, graph.pool()
         if len(self._parts) == 1:
             # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.
-            del self.output, self._verified
+            del self.output, self._verified, self._moved, self._keys
         return memory
 
     def _draft(self) -> None:
         """Draft from what waits and, where the draft borrows slots, on those that the map has."""
-        shared, window = self._shared, self._window
+        shared, slots = self._shared, self._window
         start = self.start = shared.waiting.read(self._batch)
-        width = self._config.num_draft_tokens
-
-        def verify_slots() -> Tensor:
-            return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width, gpu)
-
-        slots = verify_slots if window is None else lambda: window
-        drafted = shared.side.draft(start, self._config, shared.pools, slots)
+        if slots is None:
+            num_nodes = self._config.num_draft_tokens
+            slots, self._keys = shared.pools.nodes(start.req_pool_indices, start.seq_lens, num_nodes, gpu)
+        drafted = shared.side.draft(start, self._config, shared.pools, lambda: slots)
         self.verify_input = drafted if self._deepest is None else cut_drafts(drafted, self._deepest)
 
     def _target(self) -> None:
         """Run the target over what is drafted, on slots that are in the map: logits, and the state after every node."""
         shared, kind, rows, phase = self._shared, self._kind, self.start.req_pool_indices, self.verify_input
         pools, description = shared.pools, shared.model.description
-        keys = pools.keys_of_nodes(rows, phase.seq_lens, phase.num_draft_tokens, gpu)
+        if self._window is not None:
+            # NOTE: the host has written the slots of the nodes since they were drafted.
+            _, self._keys = pools.nodes(rows, phase.seq_lens, phase.num_draft_tokens, gpu)
+        keys = self._keys
         self._verified, self.scratch = pools.after(keys), pools.scratch(len(rows), phase.num_draft_tokens)
         batch = TargetBatch(
             req_pool_indices=rows,
@@ -197,15 +196,15 @@ class Stages:
         predict, accept_index, num_accepted_drafts = accepted
         if kind.has_rules:
             choices.rules.commit(rows, accept_index, predict)
-        num_accepted_tokens = count_tokens(num_accepted_drafts)
-        accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
+        finished = finish_paths(predict, accept_index, num_accepted_drafts, phase.out_cache_loc)
+        self._moved = finished.target_slots, finished.source_slots
         self.verify_output = VerifyOutput(
             target_predict=target_predict,
             predict=predict,
             accept_index=accept_index,
             num_accepted_drafts=num_accepted_drafts,
-            num_accepted_tokens=num_accepted_tokens,
-            bonus_tokens=gpu.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
+            num_accepted_tokens=finished.num_accepted_tokens,
+            bonus_tokens=finished.bonus_tokens,
             hidden_states=output.hidden_states,
         )
 
@@ -217,7 +216,7 @@ class Stages:
             counts = accepted.num_accepted_tokens
             pools.commit_states(self.scratch, rows, phase.seq_lens, accepted.accept_index, counts, num_nodes)
         if shared.branches > 1:
-            move_accepted(phase, accepted, self._config.num_steps, pools, gpu)
+            pools.move_kv(Side.TARGET, *self._moved, gpu)
         if not shared.side.facts.drafts_on_host:
             self.followed = shared.side.follow(self.start, phase, accepted, self._config, self._verified)
             shared.waiting.keep(self.followed.start)

@@ -12,6 +12,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
+from specsim.simulation.draft_sides.layer import Beams
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
@@ -108,17 +109,23 @@ class Pools:
         if has_window:
             operations.move_kv_cache(layer_by_layer(self.swa_kv), *swa_slots)
 
-    def beam_slots(
+    def beams(
         self, row: Array, seq_lens: Array, config: SpecConfig, page_size: int, operations: Operations[Array]
-    ) -> Array:
-        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
-        topk, num_copies = config.topk, (config.topk - 1) * int((seq_lens % page_size).sum())
+    ) -> Beams[Array]:
+        """Return what beams read and write; pages of their own begin with a copy of the text's last page."""
+        topk, num_steps = config.topk, config.num_steps
+        num_copies = (topk - 1) * int((seq_lens % page_size).sum())
         located = operations.assign_draft_cache_locs(
-            row, self.req_to_token, seq_lens, topk, config.num_steps, page_size, num_copies
+            row, self.req_to_token, seq_lens, topk, num_steps, page_size, num_copies
         )
         if num_copies:
             self.move_kv(Side.DRAFT, located.target_slots, located.source_slots, operations)
-        return located.out_cache_loc
+        positions = np.repeat(seq_lens, topk)
+        step_cache_loc = operations.per_step_draft_out_cache_loc(located.out_cache_loc, topk, num_steps)
+        keys = operations.generate_draft_decode_kv_indices(
+            row, self.req_to_token, seq_lens, positions, topk, num_steps, page_size
+        )
+        return Beams(positions + np.arange(num_steps)[:, None], step_cache_loc, *keys)
 
     def keys_of_nodes(
         self, row: Array, seq_lens: Array, num_nodes: int, operations: Operations[Array]
@@ -127,6 +134,13 @@ class Pools:
         longest = int(seq_lens.max(initial=0)) + (num_nodes if len(row) else 0)
         found = operations.target_verify_metadata(row, self.req_to_token, seq_lens, len(row) * num_nodes, longest, 1)
         return PagedKeys(found.page_table, found.cache_seqlens, found.cu_seqlens_q, 1)
+
+    def nodes(
+        self, row: Array, seq_lens: Array, num_nodes: int, operations: Operations[Array]
+    ) -> tuple[Array, PagedKeys[Array]]:
+        """Return slots and keys of a forward over so many nodes of each request."""
+        slots = self.read_slots(row, seq_lens, num_nodes, operations)
+        return slots, self.keys_of_nodes(row, seq_lens, num_nodes, operations)
 
     def keys_of_extend(
         self, row: Array, verify_input: VerifyInput, phase: DraftExtendInput, operations: Operations[Array]

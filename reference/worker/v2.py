@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from specsim.assertion import require_present
 from specsim.conformance.arrays import Array
+from specsim.reference.worker.compact import move_accepted
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.verify import verify
-from specsim.simulation.draft_sides.compact import move_accepted
 from specsim.simulation.numbers import Steps
 from specsim.simulation.sides import handed_over
 from specsim.simulation.worker import Iteration

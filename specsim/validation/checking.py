@@ -21,7 +21,9 @@ from specsim.rejection import Reason
 from specsim.validation.common import extremes
 
 
-def check_call(name: str, arguments: Mapping[str, Any], *, values: bool = True) -> Bindings:
+def check_call(
+    name: str, arguments: Mapping[str, Any], *, values: bool = True, contract: Contract | None = None
+) -> Bindings:
     """Check the arguments of an operation and return what its axes are bound to.
 
     Parameters
@@ -32,13 +34,15 @@ def check_call(name: str, arguments: Mapping[str, Any], *, values: bool = True) 
         Every argument by name; ``None`` for an absent optional one.
     values : bool
         Also check entries (bounds, NaN, structure); the arrays must be NumPy arrays.
+    contract : Contract or None
+        What is called, where it is none of the table's operations.
 
     Raises
     ------
     SpecRejection
         With the reason of the first fault.
     """
-    contract = RECORDS[name].contract
+    contract = RECORDS[name].contract if contract is None else contract
     checked = compile_contract(name, contract, NUMPY if values else ANY).check(arguments)
     if values:
         check_values(name, contract, arguments, checked)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from specsim import gpu
+from specsim.gpu.launching import calls
 from specsim.gpu.launching.aot import all_kernels
-from specsim.gpu.launching.calls import DESCRIPTIONS
+from specsim.gpu.launching.records import FUSED
 from specsim.operations import MODEL_TABLE, RECORDS
 
+DESCRIPTIONS = {name: one for name, one in calls.DESCRIPTIONS.items() if name not in FUSED}
 ROOT = Path(__file__).parents[2]
 GROUPS = sorted([*(ROOT / "gpu").glob("*.py"), *(ROOT / "gpu/models").glob("*.py")])
 GENERATORS = sorted([*(ROOT / "specsim/contracts").glob("*.py"), *(ROOT / "gpu/launching").glob("*.py")])
@@ -40,6 +42,12 @@ def names_in(node):
 
 def is_operation(function):
     return any(isinstance(one, ast.Name) and one.id == "operation" for one in function.decorator_list)
+
+
+def is_fused(function):
+    """Return whether a function describes what stands for several operations."""
+    calls = [one.func for one in function.decorator_list if isinstance(one, ast.Call)]
+    return any(isinstance(one, ast.Name) and one.id == "fused" for one in calls)
 
 
 def parameters_of(function):
@@ -86,8 +94,9 @@ def test_no_function_forwards_the_arguments_of_another():
 
 def test_what_describes_launches_for_an_operation_serves_another_one_too():
     """A function that one operation calls alone would be given its arguments once more."""
-    functions = functions_of(GROUPS)
-    helpers = [one for _, one in functions if not is_operation(one) and names_called(one) & DESCRIBES]
+    functions = functions_of([*GROUPS, ROOT / "gpu/worker/fused.py"])
+    described = [one for _, one in functions if is_operation(one) or is_fused(one)]
+    helpers = [one for _, one in functions if one not in described and names_called(one) & DESCRIBES]
     assert helpers
     for helper in helpers:
         users = {one.name for _, one in functions if one is not helper and helper.name in names_in(one)}

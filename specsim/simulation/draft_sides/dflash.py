@@ -72,7 +72,7 @@ class BlockSide(DraftSide[Any, Any, Any, Any]):
         operations, parameters, size = self._operations, self.parameters, config.num_draft_tokens
         row, lengths = start.req_pool_indices, self._arrays.astype(start.draft_seq_lens, "int64")
         block = operations.prepare_block_draft(start.bonus_tokens, lengths, parameters.mask_token, size)
-        slots, keys = pools.read_slots(row, lengths, size, operations), self._block_keys(row, lengths, pools)
+        slots, keys = self._block_window(row, lengths, pools)
         batch = BlockBatch(block.input_ids, block.positions, slots, keys, size)
         drafted = self._model.draft_block(batch, pools.open(Side.DRAFT, slots))
         drafts = operations.argmax_target_predict(drafted.probabilities).reshape(-1, size - 1)
@@ -144,13 +144,14 @@ class BlockSide(DraftSide[Any, Any, Any, Any]):
         """Write the draft's KV of some positions."""
         self._model.project_features(FeatureBatch(positions, slots, features), pools.open(Side.DRAFT, slots))
 
-    def _block_keys(self, row: Any, lengths: Any, pools: AnyPools) -> PagedKeys[Any]:
-        """Return the keys of a block: all that is committed, or the window that the parameters name, and the block."""
-        size, draft_window = self.parameters.block_size, self.parameters.draft_window
+    def _block_window(self, row: Any, lengths: Any, pools: AnyPools) -> tuple[Any, PagedKeys[Any]]:
+        """Return slots and keys of a block: all that is committed, or the window of the parameters, and the block."""
+        size, draft_window, operations = self.parameters.block_size, self.parameters.draft_window, self._operations
         if draft_window is None:
-            keys: PagedKeys[Any] = pools.keys_of_nodes(row, lengths, size, self._operations)
-            return keys
-        window = self._operations.block_draft_metadata(
+            nodes: tuple[Any, PagedKeys[Any]] = pools.nodes(row, lengths, size, operations)
+            return nodes
+        window = operations.block_draft_metadata(
             row, pools.req_to_token, lengths, draft_window, size, self._sizes.page_size
         )
-        return PagedKeys(window.page_table, window.cache_seqlens, window.cu_seqlens_q, 1)
+        keys = PagedKeys(window.page_table, window.cache_seqlens, window.cu_seqlens_q, 1)
+        return pools.read_slots(row, lengths, size, operations), keys

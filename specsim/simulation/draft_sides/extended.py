@@ -19,7 +19,6 @@ from specsim.phases import (
     VerifyOutput,
     expect_phase,
 )
-from specsim.simulation.draft_sides.compact import compact
 from specsim.simulation.draft_sides.layer import AnyPools, ArrayLibrary
 from specsim.simulation.sides import DraftSide, Followed, Setting, SideFacts
 
@@ -48,9 +47,9 @@ class ExtendedSide(DraftSide[Any, AnyPools, Any, Any]):
         pools: AnyPools,
     ) -> Followed[Any]:
         """Bring ids and hidden states of the paths to the front, and extend over all nodes."""
-        extend_input = compact(verify_input, verify_output, config.topk == 1, self._operations, self._arrays)
+        is_chain = config.topk == 1
+        extend_input, tokens = self._arrays.compact(verify_input, verify_output, is_chain, self._operations)
         extended = self.extend(start.req_pool_indices, verify_input, verify_output, extend_input, pools)
-        tokens = self._arrays.astype(extend_input.input_ids, "int32")
         return Followed(extended, extend_input, tokens.reshape(-1, config.num_draft_tokens))
 
     def follow_ragged(

@@ -77,8 +77,7 @@ class FrozenSide(ExtendedSide):
             if step == 0:
                 # NOTE: all copies of a seed come to the same.
                 probabilities, carried = probabilities[::topk], carried[::topk]
-            topk_p, topk_index = operations.fast_topk(probabilities, topk)
-            chosen = operations.select_top_k_tokens(step, topk_p, self._map_hot(topk_index), carried, scores, topk)
+            chosen = arrays.choose_beams(step, probabilities, self._hot_token_id, carried, scores, topk, operations)
             input_ids, scores = chosen.input_ids, chosen.next_scores
             hidden_states = require_present("what is carried on", chosen.next_hidden_states)
             choices.append(chosen)

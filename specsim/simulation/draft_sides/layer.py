@@ -1,12 +1,18 @@
 """What a layer gives to a draft side that both layers run: how arrays are made, and the pools that drafts read."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from specsim.config import SpecConfig
-from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
+from specsim.operations.outputs import SelectTopKTokensOutputs
+from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
+
+ArrayT = TypeVar("ArrayT")
+Compacted = tuple[DraftExtendInput, Any]
+"""The input of an extend after a verify, and int32 [request*node], the output tokens of each request at the front."""
 
 
 class ArrayLibrary(Protocol):
@@ -51,8 +57,43 @@ class ArrayLibrary(Protocol):
     def to_numpy(self, values: Any) -> Any:
         """Bring an array to the host, which waits for it."""
 
+    def compact(self, verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
+        """Bring ids and hidden states of accepted paths to the front, and lay out an extend over all nodes."""
+
+    def choose_beams(
+        self,
+        step_index: int,
+        probabilities: Any,
+        hot_token_id: Any,
+        hidden_states: Any,
+        scores: Any,
+        topk: int,
+        operations: Any,
+    ) -> SelectTopKTokensOutputs[Any]:
+        """Choose the beams of the next depth from what a step proposes, in ids of the target."""
+
     def owners_of(self, starts: Any, count: int) -> Any:
         """Return int64 [count]: the place in ``starts`` of the run of entries that each of ``count`` entries is in."""
+
+
+@dataclass(frozen=True)
+class Beams(Generic[ArrayT]):
+    """What the beams of a draft read and write at each step.
+
+    Parameters
+    ----------
+    positions, step_cache_loc : int64 [step, request*topk]
+        Where each beam stands, and the slot that it writes.
+    kv_indices : int32 [step, request*topk*position]
+        The slots that beams attend to, one beam after another.
+    kv_indptr : int32 [step, request*topk+1]
+        Where those of each beam start, and where the last ones end.
+    """
+
+    positions: ArrayT
+    step_cache_loc: ArrayT
+    kv_indices: ArrayT
+    kv_indptr: ArrayT
 
 
 class DraftPools(Protocol):
@@ -72,8 +113,8 @@ class DraftPools(Protocol):
     def move_kv(self, side: Side, target_slots: Any, source_slots: Any, operations: Any) -> None:
         """Copy all that a side stores by slot."""
 
-    def beam_slots(self, row: Any, seq_lens: Any, config: SpecConfig, page_size: int, operations: Any) -> Any:
-        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
+    def beams(self, row: Any, seq_lens: Any, config: SpecConfig, page_size: int, operations: Any) -> Beams[Any]:
+        """Return what beams read and write; pages of their own begin with a copy of the text's last page."""
 
     def listed_keys(self, row: Any, seq_lens: Any, operations: Any) -> ListedKeys[Any]:
         """Return all that is committed of each of these rows as a list."""
@@ -86,8 +127,11 @@ class DraftPools(Protocol):
     def ragged_keys(self, phase: EagleDraftExtendInput, operations: Any) -> PagedKeys[Any]:
         """Return the keys of a forward over the accepted tokens."""
 
-    def keys_of_nodes(self, row: Any, seq_lens: Any, num_nodes: int, operations: Any) -> PagedKeys[Any]:
-        """Return the keys of a forward over so many nodes of each request: all that is committed, and the nodes."""
+    def nodes(self, row: Any, seq_lens: Any, num_nodes: int, operations: Any) -> tuple[Any, PagedKeys[Any]]:
+        """Return what a forward over so many nodes of each request writes and reads.
+
+        These are int64 [request*node], their slots, and the keys: all that is committed, and the nodes.
+        """
 
     def read_slots(self, row: Any, seq_lens: Any, count: int, operations: Any) -> Any:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""

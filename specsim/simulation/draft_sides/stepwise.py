@@ -56,34 +56,32 @@ class StepwiseSide(ExtendedSide):
         topk, num_steps = config.topk, config.num_steps
         if num_steps == 0:
             return roots(start, verify_slots(), arrays)
-        row, seq_lens, req_to_token = start.req_pool_indices, start.seq_lens, pools.req_to_token
-        positions = arrays.repeat(seq_lens, topk)
-        out_cache_loc = pools.beam_slots(row, seq_lens, config, page_size, operations)
-        step_cache_loc = operations.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
-        keys = operations.generate_draft_decode_kv_indices(
-            row, req_to_token, seq_lens, positions, topk, num_steps, page_size
-        )
-        topk_p, topk_index, hidden_states = start.topk_p, self._map_hot(start.topk_index), start.hidden_states
-        scores, choices = None, []
-        for step in range(num_steps):
-            chosen = operations.select_top_k_tokens(step, topk_p, topk_index, hidden_states, scores, topk)
-            scores = chosen.next_scores
-            choices.append(chosen)
-            if step == num_steps - 1:
-                break
+        row, row_width = start.req_pool_indices, pools.req_to_token.shape[1]
+        beams = pools.beams(row, start.seq_lens, config, page_size, operations)
+        candidates = start.topk_p, self._map_hot(start.topk_index), start.hidden_states
+        chosen = operations.select_top_k_tokens(0, *candidates, None, topk)
+        choices = [chosen]
+        for step in range(num_steps - 1):
             batch = DraftStepBatch(
                 req_pool_indices=row,
                 input_ids=chosen.input_ids,
-                positions=positions + step,
-                out_cache_loc=step_cache_loc[step],
-                keys=ListedKeys(keys.kv_indices[step], keys.kv_indptr[step], req_to_token.shape[1]),
+                positions=beams.positions[step],
+                out_cache_loc=beams.step_cache_loc[step],
+                keys=ListedKeys(beams.kv_indices[step], beams.kv_indptr[step], row_width),
                 hidden_states=chosen.next_hidden_states,
                 depth=step + 2,
             )
-            drafted = self._model.draft_step(batch, pools.open(Side.DRAFT, step_cache_loc[step]))
-            hidden_states = drafted.hidden_states
-            topk_p, topk_index = operations.fast_topk(drafted.probabilities, topk)
-            topk_index = self._map_hot(topk_index)
+            drafted = self._model.draft_step(batch, pools.open(Side.DRAFT, batch.out_cache_loc))
+            chosen = arrays.choose_beams(
+                step + 1,
+                drafted.probabilities,
+                self._hot_token_id,
+                drafted.hidden_states,
+                chosen.next_scores,
+                topk,
+                operations,
+            )
+            choices.append(chosen)
         return link(start, config, choices, verify_slots, operations)
 
     def extend(

@@ -231,17 +231,18 @@ def taking_the_first(seq_lens, window, accepted, *arguments):
 
 
 def pages_as_slots(*arguments):
-    """Return the keys of nodes with a page table that is read as if it had slots."""
-    return replace(ORIGINAL_KEYS(*arguments), page_size=1)
+    """Lay nodes out with a page table that is read as if it had slots."""
+    slots, keys = ORIGINAL_LAYOUT(*arguments)
+    return slots, replace(keys, page_size=1)
 
 
 ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_front
-ORIGINAL_KEYS = Pools.keys_of_nodes
+ORIGINAL_LAYOUT = Pools.nodes
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "draft_kv"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = none"),
-    "pages taken for slots": (Pools, "keys_of_nodes", pages_as_slots, "target_predict"),
+    "pages taken for slots": (Pools, "nodes", pages_as_slots, "target_predict"),
     "slots of the first request": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
 }
 

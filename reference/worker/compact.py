@@ -3,13 +3,12 @@
 from typing import Any
 
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
-from specsim.simulation.draft_sides.layer import ArrayLibrary, DraftPools
+from specsim.reference.worker.pools import Pools
+from specsim.simulation.draft_sides.layer import Compacted
 from specsim.simulation.models.description import Side
 
 
-def compact(
-    verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any, arrays: ArrayLibrary
-) -> DraftExtendInput:
+def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any) -> Compacted:
     """Bring ids and hidden states of the accepted path to the front of its request; a chain has them there.
 
     Notes
@@ -26,8 +25,8 @@ def compact(
     prepared = operations.prepare_for_extend_to_fill_draft_kvcache(
         verify_input.seq_lens, phase.num_accepted_tokens, num_nodes
     )
-    return DraftExtendInput(
-        input_ids=arrays.astype(predict, "int64"),
+    extend_input = DraftExtendInput(
+        input_ids=predict.astype("int64"),
         hidden_states=hidden_states,
         positions=prepared.positions,
         out_cache_loc=verify_input.out_cache_loc,
@@ -37,10 +36,11 @@ def compact(
         select_index=prepared.select_index,
         num_draft_tokens=num_nodes,
     )
+    return extend_input, predict
 
 
 def move_accepted(
-    verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: DraftPools, operations: Any
+    verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: Pools, operations: Any
 ) -> None:
     """Move the KV of the accepted path to the front of each request's slots (semantics C.4, C.6)."""
     source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)

@@ -1,0 +1,119 @@
+"""From what a draft step proposes to the beams of the next depth, in one kernel."""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.draft import NO_KEY, carry_hidden, pack_keys, top_keys, unpack_index
+
+
+@triton.jit
+def top_keys_of_rows(keys, COUNT: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, ONE_BY_ONE: tl.constexpr):
+    """Return the COUNT largest keys of each row in descending order, NO_KEY past COUNT."""
+    place = tl.arange(0, WIDTH)[None, :]
+    if ONE_BY_ONE:
+        best = tl.full([ROWS, WIDTH], NO_KEY, dtype=tl.int64)
+        for taken in range(COUNT):
+            largest = tl.max(keys, axis=1, keep_dims=True)
+            best = tl.where(place == taken, largest, best)
+            keys = tl.where(keys == largest, NO_KEY, keys)
+    else:
+        best = tl.where(place < COUNT, tl.topk(keys, WIDTH), NO_KEY)
+    return best
+
+
+@triton.jit
+def _choose_beams_kernel(
+    values_ptr,
+    keys_ptr,
+    hot_token_id_ptr,
+    hidden_states_ptr,
+    scores_ptr,
+    input_ids_ptr,
+    next_hidden_states_ptr,
+    next_scores_ptr,
+    block_ptrs,
+    step_index,
+    columns,
+    value_strides,
+    hidden_size,
+    hidden_strides,
+    TOPK: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    HIDDEN_BLOCK: tl.constexpr,
+    IS_FIRST: tl.constexpr,
+    ONE_BY_ONE: tl.constexpr,
+):
+    """Rank what the branches of one request propose and choose its beams.
+
+    Every program of a request does so again and copies its share of hidden columns. ``columns`` are the entries or keys
+    of a row, and the ids that the draft may propose.
+    """
+    score_block_ptr, token_block_ptr, parent_block_ptr = block_ptrs
+    request = tl.program_id(0).to(tl.int64)
+    share = tl.program_id(1)
+    BRANCH: tl.constexpr = 1 if IS_FIRST else TOPK
+    BRANCHES: tl.constexpr = 1 if IS_FIRST else WIDTH
+    branch = tl.arange(0, BRANCHES)
+    is_branch = branch < BRANCH
+    row = request * BRANCH + branch
+    column = tl.arange(0, BLOCK)
+    inside = is_branch[:, None] & (column < columns[0])[None, :]
+    value_row_ptr = values_ptr + row[:, None] * value_strides[0]
+    if keys_ptr is not None:
+        keys = tl.load(keys_ptr + row[:, None] * columns[0] + column[None, :], mask=inside, other=NO_KEY)
+    else:
+        values = tl.load(value_row_ptr + column[None, :] * value_strides[1], mask=inside, other=0.0)
+        keys = tl.where(inside, pack_keys(values, column[None, :]), NO_KEY)
+    best = top_keys_of_rows(keys, TOPK, BRANCHES, WIDTH, ONE_BY_ONE)
+
+    place = tl.arange(0, WIDTH)
+    is_candidate = is_branch[:, None] & (place < TOPK)[None, :]
+    index = unpack_index(best)
+    score = tl.load(value_row_ptr + index * value_strides[1], mask=is_candidate, other=0.0)
+    token = index
+    if hot_token_id_ptr is not None:
+        token = tl.load(hot_token_id_ptr + index, mask=is_candidate & (index < columns[1]), other=0)
+    if not IS_FIRST:
+        score = tl.load(scores_ptr + request * TOPK + branch, mask=is_branch, other=0.0)[:, None] * score
+    candidate = branch[:, None] * TOPK + place[None, :]
+    if IS_FIRST:
+        chosen = place.to(tl.int64)
+    else:
+        ranked = tl.where(is_candidate, pack_keys(score, candidate), NO_KEY)
+        chosen = unpack_index(top_keys(tl.reshape(ranked, [BRANCHES * WIDTH]), TOPK, WIDTH, ONE_BY_ONE))
+
+    # What a request has once, its first program writes, and only later launches read it.
+    if share == 0:
+        first = request * BRANCH * TOPK
+        tl.store(score_block_ptr + first + candidate, score, mask=is_candidate)
+        tl.store(token_block_ptr + first + candidate, token, mask=is_candidate)
+        is_beam = place < TOPK
+        number = tl.reshape(tl.where(is_candidate, candidate, -1), [1, BRANCHES * WIDTH])
+        is_chosen = number == chosen[:, None]
+        chosen_score = tl.sum(tl.where(is_chosen, tl.reshape(score, [1, BRANCHES * WIDTH]), 0.0), 1)
+        chosen_token = tl.sum(tl.where(is_chosen, tl.reshape(token, [1, BRANCHES * WIDTH]), 0), 1)
+        tl.store(next_scores_ptr + request * TOPK + place, chosen_score, mask=is_beam)
+        tl.store(input_ids_ptr + request * TOPK + place, chosen_token, mask=is_beam)
+        if IS_FIRST:
+            parent_ptr = parent_block_ptr + request * (TOPK + 1)
+            tl.store(parent_ptr + place + 1, chosen, mask=is_beam)
+            tl.store(parent_ptr + place, -1, mask=place == 0)
+        else:
+            first_id = TOPK + TOPK * TOPK * (step_index - 1)
+            tl.store(parent_block_ptr + request * TOPK + place, first_id + chosen, mask=is_beam)
+
+    if hidden_states_ptr is not None:
+        carry_hidden(
+            hidden_states_ptr,
+            next_hidden_states_ptr,
+            request,
+            chosen,
+            share,
+            hidden_size,
+            hidden_strides,
+            BRANCH,
+            TOPK,
+            WIDTH,
+            HIDDEN_BLOCK,
+        )
