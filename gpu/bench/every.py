@@ -5,17 +5,20 @@ a large copy, whichever takes longer; the bandwidth is measured in the same run.
 is read from memory: calls take turns with several inputs, and the cache is flushed between replays.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import torch
 
 from specsim import gpu
+from specsim.conformance.backend import Backend
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import Counts, necessary_bytes
+from specsim.gpu.bench.peer import declines, find_difference, taken
 from specsim.gpu.bench.rows import ROWS, Row, inputs_of
 from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, replayed, summary, time_of
 from specsim.gpu.launching.launcher import Launch
@@ -23,6 +26,9 @@ from specsim.gpu.launching.mode import launching
 from specsim.operations import RECORDS
 
 BATCHES = (1, 16, 64, 256)
+SMALL_BATCHES = (4, 8)
+"""Batches by which the memory of larger ones is estimated."""
+
 LAUNCH_US = 1.7
 """A kernel of a graph on an H200 that waits for the one before, reads its rows and writes; an empty one takes 0.7."""
 
@@ -54,9 +60,13 @@ class Machine:
         return max(self.launch_us, num_bytes / self.copy_bandwidth * 1e6)
 
 
-def shape_of(row: Row, batch: int) -> str:
+Work = tuple[Row, EngineSizes]
+"""What is timed: a row, and at which sizes."""
+
+
+def shape_of(row: Row, sizes: EngineSizes) -> str:
     """Return a batch and what is particular of a row in words."""
-    requests = "1 request" if batch == 1 else f"{batch} requests"
+    requests = "1 request" if sizes.batch == 1 else f"{sizes.batch} requests"
     return f"{requests}, {row.kind}" if row.kind else requests
 
 
@@ -65,6 +75,7 @@ class Timed:
     """Microseconds a call, the median over replays and the range that holds nine tenths of them, and its floor.
 
     ``num_bytes`` are those that the inputs make necessary, ``num_inputs`` the sets that calls take turns with.
+    ``peer_us`` is the median of another module's function on the same inputs.
     """
 
     operation: str
@@ -76,11 +87,17 @@ class Timed:
     num_bytes: int
     num_launches: int
     num_inputs: int
+    peer_us: float | None = None
 
     @property
     def times_floor(self) -> float:
         """How many times its floor a call takes."""
         return self.median_us / self.floor_us
+
+    @property
+    def peer_times_ours(self) -> float | None:
+        """How many times as long as ours the peer's call takes."""
+        return None if self.peer_us is None else self.peer_us / self.median_us
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,12 @@ def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
     return tuple(row for row in ROWS if not operations or row.operation in operations)
 
 
+def works_of(operations: Collection[str] = (), batches: Iterable[int] = BATCHES) -> list[Work]:
+    """Return the rows of some operations, or of all, at every batch."""
+    all_sizes = [EngineSizes(batch) for batch in batches]
+    return [(row, sizes) for row in rows_of(operations) for sizes in all_sizes]
+
+
 def call_once(operation: str, arguments: dict[str, Any], needed: Counts) -> tuple[int, int]:
     """Carry out a call; return the bytes that it cannot do without, and its launches."""
     contract = RECORDS[operation].contract
@@ -120,8 +143,15 @@ def measure_machine() -> Machine:
     return Machine(copy_bandwidth=2 * COPIED_BYTES / summary(copies)[0] * 1e6)
 
 
-def measure(operation: str, shape: str, build: Callable[[], dict[str, Any]], needed: Counts, machine: Machine) -> Timed:
-    """Time an operation on inputs that a function draws."""
+def measure(
+    operation: str,
+    shape: str,
+    build: Callable[[], dict[str, Any]],
+    needed: Counts,
+    machine: Machine,
+    peer: Backend | None = None,
+) -> Timed:
+    """Time an operation on inputs that a function draws, and a peer's function on the same ones."""
     inputs, function = [build()], vars(gpu)[operation]
     num_bytes, num_launches = call_once(operation, inputs[0], needed)
     eager_us = min(time_of(lambda: function(**inputs[0])) for _ in range(3))
@@ -132,31 +162,85 @@ def measure(operation: str, shape: str, build: Callable[[], dict[str, Any]], nee
     replays = int(min(REPLAYS, max(FEWEST_REPLAYS, US_A_ROW / (calls * eager_us))))
     flush = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE).zero_ if len(inputs) > 1 else None
     times = summary(replayed(function, inputs, calls, replays, flush))
-    return Timed(operation, shape, *times, machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs))
+    timed = Timed(operation, shape, *times, machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs))
+    if peer is None:
+        return timed
+    given = [taken(peer, one) for one in inputs]
+    return replace(timed, peer_us=summary(replayed(peer.functions[operation], given, calls, replays, flush))[0])
 
 
-def measure_row(row: Row, sizes: EngineSizes, machine: Machine) -> Timed:
+def measure_row(row: Row, sizes: EngineSizes, machine: Machine, peer: Backend | None = None) -> Timed:
     """Time one row at one batch."""
-    torch.manual_seed(sizes.batch)
-    return measure(row.operation, shape_of(row, sizes.batch), partial(inputs_of, row, sizes), row.needed, machine)
+    return measure(row.operation, shape_of(row, sizes), _drawing(row, sizes), row.needed, machine, peer)
 
 
 def measure_every(
     machine: Machine,
-    operations: Collection[str] = (),
-    batches: Collection[int] = BATCHES,
+    works: Iterable[Work],
     on_progress: Callable[[str, int, int], None] | None = None,
+    peer: Backend | None = None,
 ) -> Iterator[Timed | Unmeasured]:
-    """Time the rows of some operations, or of all, at every batch; ``on_progress`` is called before each."""
-    todo = [(row, batch) for row in rows_of(operations) for batch in batches]
-    for done, (row, batch) in enumerate(todo):
-        if on_progress is not None:
-            on_progress(f"{row.operation}, {shape_of(row, batch)}", done, len(todo))
+    """Time rows at their sizes; ``on_progress`` is called before each.
+
+    What a peer defines is timed beside ours where it takes the inputs. An operation that differs from ours in one row
+    is not timed in any: that row is yielded in their place.
+    """
+    groups = [[*group] for _, group in groupby(works, lambda work: work[0].operation)]
+    done, total = 0, sum(map(len, groups))
+    for group in groups:
+        peers = _compare(group, peer)
+        if isinstance(peers, Unmeasured):
+            yield peers
+            done += len(group)
+            continue
+        for (row, sizes), beside in zip(group, peers, strict=True):
+            shape = shape_of(row, sizes)
+            if on_progress is not None:
+                on_progress(f"{row.operation}, {shape}", done, total)
+            try:
+                yield measure_row(row, sizes, machine, beside)
+            except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.
+                yield Unmeasured.of(row.operation, shape, error)
+            torch.cuda.empty_cache()
+            done += 1
+
+
+def input_bytes(row: Row, sizes: EngineSizes) -> int:
+    """Return about how many bytes one set of inputs has, by those of two small batches; nothing is launched."""
+    with launching(runs=False):
+        few, more = (_allocated(inputs_of(row, replace(sizes, batch=batch))) for batch in SMALL_BATCHES)
+    least, most = SMALL_BATCHES
+    return few + (more - few) * (sizes.batch - least) // (most - least)
+
+
+def device_bytes() -> int:
+    """Return the bytes of memory of the device."""
+    return int(torch.cuda.mem_get_info()[1])
+
+
+def _drawing(row: Row, sizes: EngineSizes) -> Callable[[], dict[str, Any]]:
+    """Return what draws the inputs of a row, the same ones whenever this is called anew."""
+    torch.manual_seed(sizes.batch)
+    return partial(inputs_of, row, sizes)
+
+
+def _compare(works: Sequence[Work], peer: Backend | None) -> Sequence[Backend | None] | Unmeasured:
+    """Return a peer for each row whose inputs it takes, None for the others, or the first row in which it differs."""
+    if peer is None or not peer.has(works[0][0].operation):
+        return [None] * len(works)
+    peers: list[Backend | None] = []
+    for row, sizes in works:
         try:
-            yield measure_row(row, EngineSizes(batch), machine)
-        except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.
-            yield Unmeasured.of(row.operation, shape_of(row, batch), error)
+            arguments = _drawing(row, sizes)()
+            is_declined = declines(peer, row.operation, arguments)
+            difference = None if is_declined else find_difference(peer, row.operation, arguments)
+        except RuntimeError as error:
+            return Unmeasured.of(row.operation, shape_of(row, sizes), error)
+        if difference is not None:
+            return Unmeasured(row.operation, shape_of(row, sizes), f"{peer.name}: {difference}")
+        peers.append(None if is_declined else peer)
         torch.cuda.empty_cache()
+    return peers
 
 
 def _allocated(arguments: dict[str, Any]) -> int:

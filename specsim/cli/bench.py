@@ -8,7 +8,7 @@ import click
 
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.isolation import begin_to_import, bounded_jobs, default_memory, prepare, workers
-from specsim.cli.names import JOBS, Name
+from specsim.cli.names import JOBS, Name, complete_modules
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, plain_table, print_json, print_table, progress, remark
 from specsim.conformance.isolation.jobs import Limits
 from specsim.conformance.isolation.process_limits import cores
@@ -16,6 +16,7 @@ from specsim.environment import INTERPRETER, says_yes
 from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
+    from specsim.conformance.backend import Backend
     from specsim.gpu.bench.every import Machine, Timed, Unmeasured
     from specsim.gpu.bench.operations import Latency
     from specsim.gpu.bench.targets import Compared
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs", "host µs", "prepared µs")
 COLUMNS_OF_ALL = ("operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches")
+COLUMNS_OF_A_PEER = ("peer µs", "peer / ours")
 COLUMNS_OF_TARGETS = (
     *("operation", "shape", "target µs", "median µs", "5 % to 95 %", "times target", "share of floor", "launches"),
 )
@@ -38,6 +40,19 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     metavar="NAME",
     type=Name("operation", lambda: RECORDS),
     help="Time only this one of --all; repeatable.",
+)
+@click.option(
+    "--peer",
+    metavar="MODULE",
+    shell_complete=complete_modules,
+    help="Time what this module defines, or what is chosen of it, beside ours on the same inputs.",
+)
+@click.option(
+    "--batch",
+    "batches",
+    multiple=True,
+    type=click.IntRange(1),
+    help="Requests of a row of --all, --operation or --peer; repeatable.  [default: 1, 16, 64 and 256]",
 )
 @click.option(
     "--profile", type=click.Choice(["targets"]), help="targets: time the work for which targets stand beside them."
@@ -58,6 +73,8 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
 def bench(
     measures_all: bool,
     operations: tuple[str, ...],
+    peer: str | None,
+    batches: tuple[int, ...],
     profile: str | None,
     examples: int | None,
     seed: int,
@@ -71,19 +88,26 @@ def bench(
     The last two columns are what an eager call costs on the host, and the part of it that allocates its outputs and
     starts its kernels with prepared arguments. ``python -m specsim.gpu.bench.host`` prints them for every operation.
 
-    With --all every operation is timed at 1, 16, 64 and 256 requests, beside the least time that its inputs allow: an
+    With --all every operation is timed at 1, 16, 64 and 256 requests, beside the least time that its inputs allow: a
     launch, or a copy of the bytes that they make necessary. --operation alone stands for --all of some.
+
+    --peer names a module of functions that have the names and signatures of operations and take torch tensors. They are
+    timed where their outputs agree with ours on the inputs of every row; alone it stands for all that the module has.
     """
-    if profile is not None and (measures_all or operations):
-        raise Failed("--profile says what is timed, and --all and --operation say it too", Exit.USAGE)
+    if profile is not None and (measures_all or operations or peer):
+        raise Failed("--profile says what is timed, and --all, --operation and --peer say it too", Exit.USAGE)
+    if batches and not (measures_all or operations or peer):
+        raise Failed("--batch is for rows of --all, --operation or --peer, and there is none of them", Exit.USAGE)
     device = choose_device()
     if device == "absent" or "CPU" in device or says_yes(INTERPRETER):
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
     need_suite()
-    if measures_all or operations:
-        chosen = operations or tuple(RECORDS)
+    if measures_all or operations or peer:
+        beside = None if peer is None else _load_peer(peer, operations)
+        chosen = operations or tuple(name for name in RECORDS if measures_all or beside is None or beside.has(name))
+        _require_memory(chosen, batches)
         _require_agreement(_check_isolated(chosen, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
-        _time_every(device, chosen, markdown, as_json)
+        _time_every(device, chosen, batches, beside, markdown, as_json)
     if profile is not None:
         _time_targets(device, seed, examples or EXAMPLES_OF_ALL, jobs, markdown, as_json)
     _time_known_shapes(device, seed, examples or EXAMPLES, markdown, as_json)
@@ -118,6 +142,47 @@ def _time_known_shapes(device: str, seed: int, examples: int, markdown: bool, as
     finish(Exit.CONFORMS, "; ".join(figures))
 
 
+def _load_peer(name: str, operations: tuple[str, ...]) -> "Backend":
+    """Import a module whose operations, among them those that are chosen, are timed beside ours.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: it does not import; USAGE: it lacks an operation, or has none, or takes no torch tensors.
+    """
+    peer = load_implementation(name)
+    if not any(map(peer.has, RECORDS)):
+        raise Failed(f"--peer: {name} defines no operation of the table", Exit.USAGE)
+    lacking = [operation for operation in operations if not peer.has(operation)]
+    if lacking:
+        raise Failed(f"--peer: {name} does not define {' and '.join(lacking)}", Exit.USAGE)
+    if peer.arrays.KIND != "torch":
+        why = "because operations are timed on the GPU"
+        raise Failed(f'--peer: {name}.ARRAYS is {peer.arrays.KIND!r}, but should be "torch", {why}', Exit.USAGE)
+    return peer
+
+
+def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> None:
+    """Refuse batches whose inputs alone are larger than the device; nothing is launched for that.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is such a batch.
+    """
+    if not batches:
+        return
+    load_implementation(OURS)
+    from specsim.gpu.bench import every
+
+    most = every.device_bytes()
+    for row, sizes in every.works_of(operations, [max(batches)]):
+        needed = every.input_bytes(row, sizes)
+        if needed > most:
+            held = f"{needed / 1e9:,.1f} GB, but the device has {most / 1e9:,.1f} GB"
+            raise Failed(f"inputs of {row.operation}, {every.shape_of(row, sizes)}, have {held}", Exit.USAGE)
+
+
 def _check_isolated(operations: tuple[str, ...], seed: int, examples: int, jobs: int | None) -> "Report":
     """Compare some operations with the reference, several at a time."""
     begin_to_import()
@@ -142,19 +207,29 @@ def _require_agreement(report: "Report", seed: int) -> None:
         raise Failed(f"no latencies: specsim check says {report.verdict}, seed {seed}", Exit.FAILURE)
 
 
-def _time_every(device: str, operations: tuple[str, ...], markdown: bool, as_json: bool) -> NoReturn:
-    """Time the rows of some operations beside their floors."""
+def _time_every(
+    device: str,
+    operations: tuple[str, ...],
+    batches: tuple[int, ...],
+    peer: "Backend | None",
+    markdown: bool,
+    as_json: bool,
+) -> NoReturn:
+    """Time the rows of some operations beside their floors, and a peer's functions beside them."""
     load_implementation(OURS)
     from specsim.gpu.bench import every
 
+    works = every.works_of(operations, batches or every.BATCHES)
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        measured = list(every.measure_every(machine, operations, on_progress=on_progress))
+        measured = list(every.measure_every(machine, works, on_progress, peer))
     rows = [one for one in measured if isinstance(one, every.Timed)]
     if as_json:
-        _print_document(device, machine, measured, [{**asdict(row), "times_floor": row.times_floor} for row in rows])
+        _print_document(device, machine, measured, [_document_of(row) for row in rows])
     else:
-        _print(_floors_in_words(device, machine), COLUMNS_OF_ALL, [_row_of_all(row) for row in rows], markdown)
+        columns = COLUMNS_OF_ALL if peer is None else (*COLUMNS_OF_ALL, *COLUMNS_OF_A_PEER)
+        cells = [_row_of_all(row)[: len(columns)] for row in rows]
+        _print(_floors_in_words(device, machine), columns, cells, markdown)
     _end(measured, len(rows))
 
 
@@ -182,6 +257,10 @@ def _time_targets(device: str, seed: int, examples: int, jobs: int | None, markd
 def _print_document(device: str, machine: "Machine", measured: Sequence[Any], rows: list[dict[str, Any]]) -> None:
     unmeasured = [asdict(one) for one in _unmeasured(measured)]
     print_json({"device": device, **asdict(machine), "rows": rows, "unmeasured": unmeasured})
+
+
+def _document_of(row: "Timed") -> dict[str, Any]:
+    return {**asdict(row), "times_floor": row.times_floor, "peer_times_ours": row.peer_times_ours}
 
 
 def _floors_in_words(device: str, machine: "Machine") -> str:
@@ -227,7 +306,8 @@ def _row_of_target(row: "Compared") -> tuple[str, ...]:
 def _row_of_all(row: "Timed") -> tuple[str, ...]:
     spread = f"{row.low_us:.2f} to {row.high_us:.2f}"
     figures = (f"{row.floor_us:.2f}", f"{row.times_floor:.2f}", str(row.num_launches))
-    return row.operation, row.shape, f"{row.median_us:.2f}", spread, *figures
+    beside = ("-" if one is None else f"{one:.2f}" for one in (row.peer_us, row.peer_times_ours))
+    return row.operation, row.shape, f"{row.median_us:.2f}", spread, *figures, *beside
 
 
 def _row(latency: "Latency") -> tuple[str, ...]:

@@ -1,4 +1,6 @@
 import json
+import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,15 +20,17 @@ def on_a_gpu(monkeypatch):
     """Stand for a GPU on which every call takes 3.4 µs; what is larger than ``most`` requests has no room there."""
     gpu = SimpleNamespace(most=256)
 
-    def measure(row, sizes, machine):
+    def measure(row, sizes, machine, peer):
         if sizes.batch > gpu.most:
             raise RuntimeError("out of memory")
-        return Timed(row.operation, every.shape_of(row, sizes.batch), 3.4, 3.0, 4.0, machine.launch_us, 100, 2, 1)
+        timed = Timed(row.operation, every.shape_of(row, sizes), 3.4, 3.0, 4.0, machine.launch_us, 100, 2, 1)
+        return timed if peer is None else replace(timed, peer_us=6.8)
 
     monkeypatch.setattr(bench, "choose_device", lambda: "a GPU")
     monkeypatch.setattr(bench, "says_yes", lambda name: False)
     monkeypatch.setattr(every, "measure_machine", Machine)
     monkeypatch.setattr(every, "measure_row", measure)
+    monkeypatch.setattr(every, "device_bytes", lambda: 80_000_000_000)
     return gpu
 
 
@@ -51,7 +55,8 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
     rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
-    assert rows.keys() == {(row.operation, every.shape_of(row, batch)) for row in ROWS for batch in BATCHES}
+    assert rows.keys() == {(row.operation, every.shape_of(row, sizes)) for row, sizes in every.works_of()}
+    assert len(rows) == len(ROWS) * len(BATCHES)
     assert rows["build_tree", "64 requests"] == {
         "operation": "build_tree",
         "shape": "64 requests",
@@ -62,7 +67,9 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
         "num_bytes": 100,
         "num_launches": 2,
         "num_inputs": 1,
+        "peer_us": None,
         "times_floor": 2.0,
+        "peer_times_ours": None,
     }
 
 
@@ -143,4 +150,108 @@ def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked
 def test_a_profile_is_no_choice_of_operations(specsim):
     got = specsim("bench", "--profile", "targets", "--all")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --profile says what is timed, and --all and --operation say it too\n"
+    assert got.stderr == "specsim: --profile says what is timed, and --all, --operation and --peer say it too\n"
+
+
+PEER = """
+ARRAYS = "torch"
+
+from specsim.gpu import fill_bonus_tokens, gather_accept_tokens, per_step_draft_out_cache_loc as right
+
+
+def per_step_draft_out_cache_loc(**arguments):
+    return right(**arguments) + 1
+"""
+
+
+@pytest.fixture
+def peer(tmp_path):
+    """Return the name of a module of three operations, one of which is wrong."""
+    (tmp_path / "peer_of_ours.py").write_text(PEER)
+    return "peer_of_ours"
+
+
+def test_a_peer_is_timed_beside_ours(specsim, on_a_gpu, checked, peer):
+    chosen = ("--operation", "fill_bonus_tokens", "--operation", "gather_accept_tokens", "--batch", 2)
+    got = specsim("bench", "--peer", peer, *chosen, "--markdown")
+    assert (got.exit_code, got.stderr) == (0, "")
+    header, _, *rows = got.stdout.splitlines()
+    assert header == f"| {' | '.join([*COLUMNS, 'peer µs', 'peer / ours'])} |"
+    assert rows == [
+        "| gather_accept_tokens | 2 requests | 3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 6.80 | 2.00 |",
+        "| fill_bonus_tokens | 2 requests | 3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 6.80 | 2.00 |",
+    ]
+    document = json.loads(specsim("bench", "--peer", peer, *chosen, "--json").stdout)
+    assert [(row["peer_us"], row["peer_times_ours"]) for row in document["rows"]] == [(6.8, 2.0)] * 2
+
+
+def test_an_operation_of_a_peer_that_differs_is_named_and_not_timed(specsim, on_a_gpu, checked, peer):
+    got = specsim("bench", "--peer", peer, "--batch", 1, "--batch", 2, "--json")
+    document = json.loads(got.stdout)
+    assert got.exit_code == 1
+    assert {row["operation"] for row in document["rows"]} == {"fill_bonus_tokens", "gather_accept_tokens"}
+    (lost,) = document["unmeasured"]
+    assert (lost["operation"], lost["shape"]) == ("per_step_draft_out_cache_loc", "1 request")
+    assert lost["error"].startswith("peer_of_ours: step_cache_loc[0, 0] = "), lost
+    assert got.stderr.endswith("specsim: 4 rows were timed, and 1 could not be\n")
+
+
+def test_what_a_peer_lacks_is_timed_without_it(specsim, on_a_gpu, checked, peer):
+    document = json.loads(specsim("bench", "--all", "--peer", peer, "--json").stdout)
+    beside = {row["operation"] for row in document["rows"] if row["peer_us"] is not None}
+    assert beside == {"fill_bonus_tokens", "gather_accept_tokens"}
+    assert {row["operation"] for row in document["rows"]} == RECORDS.keys() - {"per_step_draft_out_cache_loc"}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "message"),
+    [
+        (None, (), 4, "other_peer does not import: ModuleNotFoundError: No module named 'other_peer'"),
+        ("ARRAYS = 'torch'", (), 2, "--peer: other_peer defines no operation of the table"),
+        ("x = [", (), 4, "other_peer does not import: SyntaxError: '[' was never closed (other_peer.py, line 1)"),
+        (
+            "ARRAYS = 'torch'\ndef fill_bonus_tokens(**arguments): pass",
+            ("--operation", "build_tree", "--operation", "fill_bonus_tokens"),
+            2,
+            "--peer: other_peer does not define build_tree",
+        ),
+        (
+            "def fill_bonus_tokens(**arguments): pass",
+            (),
+            2,
+            "--peer: other_peer.ARRAYS is 'numpy', but should be \"torch\", because operations are timed on the GPU",
+        ),
+    ],
+)
+def test_a_peer_that_cannot_be_timed_is_one_line(
+    specsim, on_a_gpu, checked, tmp_path, monkeypatch, content, options, code, message
+):
+    monkeypatch.delitem(sys.modules, "other_peer", raising=False)
+    if content is not None:
+        (tmp_path / "other_peer.py").write_text(content)
+    got = specsim("bench", "--peer", "other_peer", *options)
+    assert (got.exit_code, got.stdout, got.stderr) == (code, "", f"specsim: {message}\n")
+    assert checked == []
+
+
+def test_a_peer_needs_a_gpu_before_it_is_imported(specsim, tmp_path, monkeypatch):
+    (tmp_path / "never_imported.py").write_text("raise ValueError")
+    monkeypatch.setattr(bench, "choose_device", lambda: "absent")
+    got = specsim("bench", "--peer", "never_imported")
+    assert (got.exit_code, got.stdout) == (4, "")
+    assert got.stderr == "specsim: latencies are measured on a GPU, and the device here is absent\n"
+
+
+def test_a_batch_that_no_memory_holds_is_refused_before_anything_is_checked(specsim, on_a_gpu, checked):
+    got = specsim("bench", "--operation", "top_k_renorm", "--batch", 4, "--batch", 1_000_000)
+    assert (got.exit_code, got.stdout, checked) == (2, "", [])
+    assert got.stderr == (
+        "specsim: inputs of top_k_renorm, 1000000 requests, k 50, have 8,208.4 GB, but the device has 80.0 GB\n"
+    )
+    assert specsim("bench", "--operation", "top_k_renorm", "--batch", 4).exit_code == 0
+
+
+def test_a_batch_is_one_of_rows_that_are_chosen(specsim, on_a_gpu):
+    got = specsim("bench", "--batch", 4)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == "specsim: --batch is for rows of --all, --operation or --peer, and there is none of them\n"
