@@ -19,8 +19,9 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import Counts, necessary_bytes
 from specsim.gpu.bench.peer import declines, find_difference, taken
+from specsim.gpu.bench.plain import PLAIN, Line
 from specsim.gpu.bench.rows import ROWS, Row, inputs_of
-from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, replayed, summary, time_of
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, repeated, replayed, summary, time_of
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import launching
 from specsim.operations import RECORDS
@@ -59,9 +60,29 @@ class Machine:
         """Return the least time of a call that has to read and write so many bytes."""
         return max(self.launch_us, num_bytes / self.copy_bandwidth * 1e6)
 
+    def share_of_copy(self, num_bytes: int, us: float) -> float:
+        """Return which part of a large copy's bandwidth a call has that reads and writes so many bytes in this time."""
+        return num_bytes / us * 1e6 / self.copy_bandwidth
 
-Work = tuple[Row, EngineSizes]
-"""What is timed: a row, and at which sizes."""
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed: an operation on inputs that a function draws after a seed.
+
+    ``needed`` counts the entries that the inputs make necessary, ``plain`` is the same in one line of torch.
+    """
+
+    operation: str
+    shape: str
+    build: Callable[[], dict[str, Any]]
+    needed: Counts
+    seed: int = 0
+    plain: Line | None = None
+
+    def first_inputs(self) -> dict[str, Any]:
+        """Draw the first inputs, the same ones at every call; ``build`` draws others then."""
+        torch.manual_seed(self.seed)
+        return self.build()
 
 
 def shape_of(row: Row, sizes: EngineSizes) -> str:
@@ -75,7 +96,8 @@ class Timed:
     """Microseconds a call, the median over replays and the range that holds nine tenths of them, and its floor.
 
     ``num_bytes`` are those that the inputs make necessary, ``num_inputs`` the sets that calls take turns with.
-    ``peer_us`` is the median of another module's function on the same inputs.
+    ``share_of_copy`` is the part of a large copy's bandwidth that these bytes in this time are. Medians of others: a
+    single launch from the host, one line of torch in a graph, another module's function in a graph.
     """
 
     operation: str
@@ -87,6 +109,9 @@ class Timed:
     num_bytes: int
     num_launches: int
     num_inputs: int
+    share_of_copy: float | None = None
+    eager_us: float | None = None
+    torch_us: float | None = None
     peer_us: float | None = None
 
     @property
@@ -121,8 +146,13 @@ def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
 
 def works_of(operations: Collection[str] = (), batches: Iterable[int] = BATCHES) -> list[Work]:
     """Return the rows of some operations, or of all, at every batch."""
-    all_sizes = [EngineSizes(batch) for batch in batches]
-    return [(row, sizes) for row in rows_of(operations) for sizes in all_sizes]
+    return [work_of(row, EngineSizes(batch)) for row in rows_of(operations) for batch in batches]
+
+
+def work_of(row: Row, sizes: EngineSizes) -> Work:
+    """Return what is timed of a row at some sizes."""
+    plain = PLAIN.get((row.operation, row.kind))
+    return Work(row.operation, shape_of(row, sizes), partial(inputs_of, row, sizes), row.needed, sizes.batch, plain)
 
 
 def call_once(operation: str, arguments: dict[str, Any], needed: Counts) -> tuple[int, int]:
@@ -143,35 +173,33 @@ def measure_machine() -> Machine:
     return Machine(copy_bandwidth=2 * COPIED_BYTES / summary(copies)[0] * 1e6)
 
 
-def measure(
-    operation: str,
-    shape: str,
-    build: Callable[[], dict[str, Any]],
-    needed: Counts,
-    machine: Machine,
-    peer: Backend | None = None,
-) -> Timed:
-    """Time an operation on inputs that a function draws, and a peer's function on the same ones."""
-    inputs, function = [build()], vars(gpu)[operation]
-    num_bytes, num_launches = call_once(operation, inputs[0], needed)
-    eager_us = min(time_of(lambda: function(**inputs[0])) for _ in range(3))
+def measure(work: Work, machine: Machine, peer: Backend | None = None) -> Timed:
+    """Time an operation, and on the same inputs a peer's function and one line of torch."""
+    inputs, function = [work.first_inputs()], vars(gpu)[work.operation]
+    num_bytes, num_launches = call_once(work.operation, inputs[0], work.needed)
+    once = partial(function, **inputs[0])
+    once_us = min(time_of(once) for _ in range(3))
     wanted = 1 if num_bytes < CACHED_BYTES else -(-CACHE_BYTES // num_bytes)
     wanted = min(wanted, CALLS_PER_GRAPH, max(1, MOST_BYTES // _allocated(inputs[0])))
-    inputs += [build() for _ in range(wanted - 1)]
-    calls = int(min(CALLS_PER_GRAPH, max(2, len(inputs), US_A_GRAPH / eager_us)))
-    replays = int(min(REPLAYS, max(FEWEST_REPLAYS, US_A_ROW / (calls * eager_us))))
+    inputs += [work.build() for _ in range(wanted - 1)]
+    calls = int(min(CALLS_PER_GRAPH, max(2, len(inputs), US_A_GRAPH / once_us)))
+    replays = int(min(REPLAYS, max(FEWEST_REPLAYS, US_A_ROW / (calls * once_us))))
     flush = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE).zero_ if len(inputs) > 1 else None
-    times = summary(replayed(function, inputs, calls, replays, flush))
-    timed = Timed(operation, shape, *times, machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs))
-    if peer is None:
-        return timed
-    given = [taken(peer, one) for one in inputs]
-    return replace(timed, peer_us=summary(replayed(peer.functions[operation], given, calls, replays, flush))[0])
 
+    def timed(other: Callable[..., Any], given: Sequence[dict[str, Any]] = inputs) -> tuple[float, float, float]:
+        return summary(replayed(other, given, calls, replays, flush))
 
-def measure_row(row: Row, sizes: EngineSizes, machine: Machine, peer: Backend | None = None) -> Timed:
-    """Time one row at one batch."""
-    return measure(row.operation, shape_of(row, sizes), _drawing(row, sizes), row.needed, machine, peer)
+    times = timed(function)
+    return Timed(
+        *(work.operation, work.shape, *times),
+        *(machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs)),
+        share_of_copy=machine.share_of_copy(num_bytes, times[0]),
+        eager_us=summary(repeated(once, replays, flush))[0],
+        torch_us=None if work.plain is None else timed(work.plain)[0],
+        peer_us=None
+        if peer is None
+        else timed(peer.functions[work.operation], [taken(peer, one) for one in inputs])[0],
+    )
 
 
 def measure_every(
@@ -185,7 +213,7 @@ def measure_every(
     What a peer defines is timed beside ours where it takes the inputs. An operation that differs from ours in one row
     is not timed in any: that row is yielded in their place.
     """
-    groups = [[*group] for _, group in groupby(works, lambda work: work[0].operation)]
+    groups = [[*group] for _, group in groupby(works, lambda work: work.operation)]
     done, total = 0, sum(map(len, groups))
     for group in groups:
         peers = _compare(group, peer)
@@ -193,14 +221,13 @@ def measure_every(
             yield peers
             done += len(group)
             continue
-        for (row, sizes), beside in zip(group, peers, strict=True):
-            shape = shape_of(row, sizes)
+        for work, beside in zip(group, peers, strict=True):
             if on_progress is not None:
-                on_progress(f"{row.operation}, {shape}", done, total)
+                on_progress(f"{work.operation}, {work.shape}", done, total)
             try:
-                yield measure_row(row, sizes, machine, beside)
+                yield measure(work, machine, beside)
             except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.
-                yield Unmeasured.of(row.operation, shape, error)
+                yield Unmeasured.of(work.operation, work.shape, error)
             torch.cuda.empty_cache()
             done += 1
 
@@ -218,26 +245,20 @@ def device_bytes() -> int:
     return int(torch.cuda.mem_get_info()[1])
 
 
-def _drawing(row: Row, sizes: EngineSizes) -> Callable[[], dict[str, Any]]:
-    """Return what draws the inputs of a row, the same ones whenever this is called anew."""
-    torch.manual_seed(sizes.batch)
-    return partial(inputs_of, row, sizes)
-
-
 def _compare(works: Sequence[Work], peer: Backend | None) -> Sequence[Backend | None] | Unmeasured:
     """Return a peer for each row whose inputs it takes, None for the others, or the first row in which it differs."""
-    if peer is None or not peer.has(works[0][0].operation):
+    if peer is None or not peer.has(works[0].operation):
         return [None] * len(works)
     peers: list[Backend | None] = []
-    for row, sizes in works:
+    for work in works:
         try:
-            arguments = _drawing(row, sizes)()
-            is_declined = declines(peer, row.operation, arguments)
-            difference = None if is_declined else find_difference(peer, row.operation, arguments)
+            arguments = work.first_inputs()
+            is_declined = declines(peer, work.operation, arguments)
+            difference = None if is_declined else find_difference(peer, work.operation, arguments)
         except RuntimeError as error:
-            return Unmeasured.of(row.operation, shape_of(row, sizes), error)
+            return Unmeasured.of(work.operation, work.shape, error)
         if difference is not None:
-            return Unmeasured(row.operation, shape_of(row, sizes), f"{peer.name}: {difference}")
+            return Unmeasured(work.operation, work.shape, f"{peer.name}: {difference}")
         peers.append(None if is_declined else peer)
         torch.cuda.empty_cache()
     return peers

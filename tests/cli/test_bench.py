@@ -12,7 +12,12 @@ from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.bench.targets import TARGETS, Compared
 from specsim.operations import RECORDS
 
-COLUMNS = ["operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches"]
+COLUMNS = [
+    *("operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches"),
+    *("KB", "of copy", "eager µs", "torch µs"),
+]
+
+FIGURES = "3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 1.2 | 25% | 15.5 | -"
 
 
 @pytest.fixture
@@ -20,16 +25,17 @@ def on_a_gpu(monkeypatch):
     """Stand for a GPU on which every call takes 3.4 µs; what is larger than ``most`` requests has no room there."""
     gpu = SimpleNamespace(most=256)
 
-    def measure(row, sizes, machine, peer):
-        if sizes.batch > gpu.most:
+    def measure(work, machine, peer):
+        if work.seed > gpu.most:
             raise RuntimeError("out of memory")
-        timed = Timed(row.operation, every.shape_of(row, sizes), 3.4, 3.0, 4.0, machine.launch_us, 100, 2, 1)
+        times = (3.4, 3.0, 4.0)
+        timed = Timed(work.operation, work.shape, *times, machine.launch_us, 1234, 2, 1, 0.25, 15.5, None)
         return timed if peer is None else replace(timed, peer_us=6.8)
 
     monkeypatch.setattr(bench, "choose_device", lambda: "a GPU")
     monkeypatch.setattr(bench, "says_yes", lambda name: False)
     monkeypatch.setattr(every, "measure_machine", Machine)
-    monkeypatch.setattr(every, "measure_row", measure)
+    monkeypatch.setattr(every, "measure", measure)
     monkeypatch.setattr(every, "device_bytes", lambda: 80_000_000_000)
     return gpu
 
@@ -55,7 +61,7 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
     rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
-    assert rows.keys() == {(row.operation, every.shape_of(row, sizes)) for row, sizes in every.works_of()}
+    assert rows.keys() == {(work.operation, work.shape) for work in every.works_of()}
     assert len(rows) == len(ROWS) * len(BATCHES)
     assert rows["build_tree", "64 requests"] == {
         "operation": "build_tree",
@@ -64,9 +70,12 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
         "low_us": 3.0,
         "high_us": 4.0,
         "floor_us": 1.7,
-        "num_bytes": 100,
+        "num_bytes": 1234,
         "num_launches": 2,
         "num_inputs": 1,
+        "share_of_copy": 0.25,
+        "eager_us": 15.5,
+        "torch_us": None,
         "peer_us": None,
         "times_floor": 2.0,
         "peer_times_ours": None,
@@ -78,8 +87,8 @@ def test_an_operation_alone_stands_for_all_of_it(specsim, on_a_gpu, checked):
     assert (got.exit_code, checked) == (0, [(("build_tree",), 3, 7, 2)])
     header, rule, first, *others = got.stdout.splitlines()
     assert header == f"| {' | '.join(COLUMNS)} |"
-    assert rule == "| --- | --- | --- | --- | --- | --- | --- |"
-    assert first == "| build_tree | 1 request | 3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 |"
+    assert rule == f"|{' --- |' * len(COLUMNS)}"
+    assert first == f"| build_tree | 1 request | {FIGURES} |"
     assert len(others) == len(BATCHES) - 1
 
 
@@ -88,7 +97,7 @@ def test_a_table_names_what_floors_are_made_of(specsim, on_a_gpu, checked):
     title, header, first, *_ = got.stdout.splitlines()
     assert title.strip() == "a GPU: a launch takes 1.70 µs at least, a copy has 3.00 TB/s"
     assert header.split() == " ".join(COLUMNS).split()
-    assert first.split() == ["fill_bonus_tokens", "1", "request", "3.40", "3.00", "to", "4.00", "1.70", "2.00", "2"]
+    assert first.split() == ["fill_bonus_tokens", "1", "request", *FIGURES.replace("|", "").split()]
 
 
 def test_rows_that_could_not_be_timed_are_named_and_fail(specsim, on_a_gpu, checked):
@@ -132,7 +141,7 @@ def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked
         Compared("build_tree", "64 x 64, QLEN_ONLY", 4.0, 3.4, 3.0, 4.0, 1.7, 1),
         Compared("decode iteration", "64 requests", 45.0, 90.0, 80.0, 99.0, None, 70, 35),
     ]
-    monkeypatch.setattr(targets, "measure_targets", lambda machine, on_progress: iter(rows))
+    monkeypatch.setattr(targets, "measure_targets", lambda machine, on_progress, peer: iter(rows))
     got = specsim("bench", "--profile", "targets", "--markdown")
     assert (got.exit_code, checked) == (0, [(tuple(dict.fromkeys(one.operation for one in TARGETS)), 0, 5, None)])
     header, _, *lines = got.stdout.splitlines()
@@ -150,7 +159,7 @@ def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked
 def test_a_profile_is_no_choice_of_operations(specsim):
     got = specsim("bench", "--profile", "targets", "--all")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --profile says what is timed, and --all, --operation and --peer say it too\n"
+    assert got.stderr == "specsim: --profile says what is timed, and --all and --operation say it too\n"
 
 
 PEER = """
@@ -178,8 +187,8 @@ def test_a_peer_is_timed_beside_ours(specsim, on_a_gpu, checked, peer):
     header, _, *rows = got.stdout.splitlines()
     assert header == f"| {' | '.join([*COLUMNS, 'peer µs', 'peer / ours'])} |"
     assert rows == [
-        "| gather_accept_tokens | 2 requests | 3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 6.80 | 2.00 |",
-        "| fill_bonus_tokens | 2 requests | 3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 6.80 | 2.00 |",
+        f"| gather_accept_tokens | 2 requests | {FIGURES} | 6.80 | 2.00 |",
+        f"| fill_bonus_tokens | 2 requests | {FIGURES} | 6.80 | 2.00 |",
     ]
     document = json.loads(specsim("bench", "--peer", peer, *chosen, "--json").stdout)
     assert [(row["peer_us"], row["peer_times_ours"]) for row in document["rows"]] == [(6.8, 2.0)] * 2
@@ -254,4 +263,4 @@ def test_a_batch_that_no_memory_holds_is_refused_before_anything_is_checked(spec
 def test_a_batch_is_one_of_rows_that_are_chosen(specsim, on_a_gpu):
     got = specsim("bench", "--batch", 4)
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --batch is for rows of --all, --operation or --peer, and there is none of them\n"
+    assert got.stderr == "specsim: --batch is for rows of --all, --operation or --peer, and none of them is there\n"

@@ -234,12 +234,12 @@ def test_rows_are_chosen_by_their_operation():
 
 
 def test_a_row_that_does_not_fit_costs_no_other(monkeypatch):
-    def measure(row, sizes, machine, peer):
-        if sizes.batch == 16:
+    def measure(work, machine, peer):
+        if work.seed == 16:
             raise RuntimeError("out of memory\nand more")
         return TIMED
 
-    monkeypatch.setattr(every, "measure_row", measure)
+    monkeypatch.setattr(every, "measure", measure)
     seen = []
     works = every.works_of(["build_tree"], (1, 16))
     first, second = every.measure_every(Machine(), works, lambda *words: seen.append(words))
@@ -267,7 +267,7 @@ def test_rows_are_timed_on_a_gpu():
     assert 0.5 < machine.launch_us < 10
     assert 1e11 < machine.copy_bandwidth < 2e13
     for name, num_inputs in (("build_tree", 1), ("verify_tree_greedy_from_logits bf16", every.CALLS_PER_GRAPH)):
-        timed = every.measure_row(row_named(name), EngineSizes(1), machine)
+        timed = every.measure(every.work_of(row_named(name), EngineSizes(1)), machine)
         assert timed.low_us <= timed.median_us <= timed.high_us
         assert timed.num_inputs == num_inputs
         assert timed.times_floor > 0.5

@@ -10,6 +10,7 @@ from specsim.gpu.bench import every
 from specsim.gpu.bench.every import Machine, Unmeasured
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.peer import declines, find_difference, taken
+from specsim.gpu.bench.plain import PLAIN
 from specsim.gpu.bench.rows import ROWS, inputs_of
 
 OURS = load("specsim.gpu")
@@ -150,11 +151,12 @@ def no_clock(monkeypatch):
 
     monkeypatch.setattr(every, "replayed", replayed)
     monkeypatch.setattr(every, "time_of", lambda launch: 10.0)
+    monkeypatch.setattr(every, "repeated", lambda launch, repeats, before=None: [9.0] * repeats)
     return calls
 
 
 def measured(operation, beside, batches=(1, 2)):
-    works = [(row_of(operation), sizes(batch)) for batch in batches]
+    works = [every.work_of(row_of(operation), sizes(batch)) for batch in batches]
     return list(every.measure_every(Machine(), works, peer=beside))
 
 
@@ -165,7 +167,8 @@ def test_a_peer_is_timed_on_the_inputs_of_ours(no_clock):
     other.us = 3.0
     first, second = measured("fill_bonus_tokens", peer("fill_bonus_tokens", other))
     assert (first.median_us, first.peer_us, second.peer_times_ours) == (1.0, 3.0, 3.0)
-    (ours, given), (theirs, taken_there), *_ = no_clock
+    (ours, given), (line, _), (theirs, taken_there), *_ = no_clock
+    assert line is PLAIN["fill_bonus_tokens", ""]
     assert (ours, theirs) == (gpu.fill_bonus_tokens, other)
     assert all(one[name] is there[name] for one, there in zip(given, taken_there, strict=True) for name in one)
 
@@ -187,3 +190,18 @@ def test_rows_that_a_peer_declines_or_lacks_are_timed_without_it(no_clock):
     assert [one.peer_us for one in measured("verify_tree_greedy", few)] == [1.0, None]
     lacking = replace(OURS, functions={"fill_bonus_tokens": gpu.fill_bonus_tokens})
     assert [one.peer_us for one in measured("verify_tree_greedy", lacking, (1,))] == [None]
+
+
+@pytest.mark.parametrize(("operation", "kind"), PLAIN)
+def test_one_line_of_torch_computes_what_the_operation_does(operation, kind):
+    (row,) = (row for row in ROWS if (row.operation, row.kind) == (operation, kind))
+    torch.manual_seed(3)
+    assert find_difference(peer(operation, PLAIN[operation, kind]), operation, inputs_of(row, sizes(3))) is None
+
+
+def test_a_row_has_its_single_launches_and_its_line_of_torch(no_clock):
+    works = [every.work_of(row, sizes()) for row in every.rows_of(["target_probabilities"])]
+    alone, filtered = every.measure_every(Machine(), works)
+    assert (alone.median_us, alone.eager_us, alone.torch_us) == (1.0, 9.0, 1.0)
+    assert (filtered.eager_us, filtered.torch_us, filtered.peer_us) == (9.0, None, None)
+    assert alone.share_of_copy == pytest.approx(alone.num_bytes / 3.0e12 * 1e6)
