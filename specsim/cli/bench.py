@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from specsim.cli.baseline import TOLERANCE, open_to_save, read_baseline, versions_here
+from specsim.cli.ci_files import PATH
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.isolation import begin_to_import, bounded_jobs, default_memory, prepare, workers
 from specsim.cli.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings
@@ -61,6 +64,13 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     type=JOBS,
     help=f"Processes of the check before --all or --profile.  [default: one a core, at most {MOST_JOBS}]",
 )
+@click.option("--save", type=PATH, metavar="FILE", help="Write the JSON document, as a baseline of later runs.")
+@click.option("--baseline", "saved", type=PATH, metavar="FILE", help="Show medians as multiples of those in this file.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    help=f"Share by which a median may exceed that of the baseline.  [default: {TOLERANCE}]",
+)
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(
@@ -72,6 +82,9 @@ def bench(
     examples: int | None,
     seed: int,
     jobs: int | None,
+    save: Path | None,
+    saved: Path | None,
+    tolerance: float | None,
     markdown: bool,
     as_json: bool,
 ) -> None:
@@ -92,6 +105,11 @@ def bench(
         raise Failed("--profile says what is timed, and --all and --operation say it too", Exit.USAGE)
     if batches and not chooses_rows:
         raise Failed("--batch is for rows of --all, --operation or --peer, and none of them is there", Exit.USAGE)
+    if tolerance is not None and saved is None:
+        raise Failed("--tolerance is that of --baseline, and there is none", Exit.USAGE)
+    baseline = None if saved is None else read_baseline(saved)
+    if save is not None:
+        open_to_save(save)
     device = choose_device()
     if device == "absent" or "CPU" in device or says_yes(INTERPRETER):
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
@@ -111,8 +129,15 @@ def bench(
         timings = _time_targets(device, beside)
     else:
         timings = _time_known_shapes(device, seed, examples or EXAMPLES)
+    if baseline is not None:
+        timings = timings.beside(baseline)
+        differs = baseline.what_differs(device, versions_here())
+        if differs:
+            remark(f"{saved} was measured otherwise: {differs}")
+    if save is not None:
+        timings.save(save)
     timings.give(markdown, as_json)
-    timings.end()
+    timings.end(baseline, TOLERANCE if tolerance is None else tolerance)
 
 
 def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:
@@ -140,7 +165,7 @@ def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:
             latencies.append(benches.measure(case))
         latencies += benches.measure_iterations()
         latencies += benches.measure_compositions()
-    return Timings({"device": device}, device, OF_KNOWN_SHAPES, list(map(asdict, latencies)), key="latencies")
+    return Timings(_about(device), device, OF_KNOWN_SHAPES, list(map(asdict, latencies)), key="latencies")
 
 
 def _time_rows(device: str, operations: tuple[str, ...], batches: tuple[int, ...], peer: "Backend | None") -> Timings:
@@ -185,8 +210,12 @@ def _beside_floors(
             rows.append({**asdict(one), **{name: getattr(one, name) for name in more}})
     copied = machine.copy_bandwidth / 1e12
     title = f"{device}: a launch takes {machine.launch_us:.2f} µs at least, a copy has {copied:.2f} TB/s"
-    about = {"device": device, **asdict(machine)}
+    about = {**_about(device), **asdict(machine)}
     return Timings(about, title, columns if peer is None else (*columns, *OF_A_PEER), rows, unmeasured)
+
+
+def _about(device: str) -> dict[str, Any]:
+    return {"device": device, "versions": versions_here()}
 
 
 def _load_peer(name: str, operations: tuple[str, ...]) -> "Backend":

@@ -1,14 +1,16 @@
 """What ``specsim bench`` prints: one document of rows, as JSON or as a table of some of its keys."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from specsim.cli.baseline import TOLERANCE, Baseline, Row
 from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table, remark
 
-Row = Mapping[str, Any]
 Column = tuple[str, Callable[[Row], str]]
 """The title of a column, and the cell of a row."""
 
@@ -64,6 +66,7 @@ OF_TARGETS: tuple[Column, ...] = (
     ("share of floor", share("share_of_floor")),
     ("launches", _launches),
 )
+OF_A_BASELINE: Column = ("times baseline", number("times_baseline"))
 OF_A_PEER: tuple[Column, ...] = (("peer µs", number("peer_us")), ("peer / ours", number("peer_times_ours")))
 
 
@@ -99,6 +102,17 @@ class Timings:
         """What JSON has."""
         return {**self.about, self.key: self.rows, "unmeasured": self.unmeasured}
 
+    def beside(self, baseline: Baseline) -> "Timings":
+        """Return the same with how many times as long as in a baseline each row takes."""
+        return replace(self, columns=(*self.columns, OF_A_BASELINE), rows=baseline.beside(self.rows))
+
+    def save(self, path: Path) -> None:
+        """Write the document; a file that cannot be written any more is named on stderr."""
+        try:
+            path.write_text(json.dumps(self.document, indent=2), "utf-8")
+        except OSError as error:
+            remark(f"--save {path}: {error.strerror}; it is not written")
+
     def give(self, markdown: bool, as_json: bool) -> None:
         """Print the document, or a table."""
         if as_json:
@@ -114,14 +128,28 @@ class Timings:
             table.add_row(*row)
         print_table(table)
 
-    def end(self) -> NoReturn:
-        """End the command, as a failure where a row could not be timed."""
+    def end(self, baseline: Baseline | None = None, tolerance: float = TOLERANCE) -> NoReturn:
+        """End the command, as a failure where a row could not be timed, or takes longer than in a baseline."""
         for one in self.unmeasured:
             remark(f"{one['operation']}, {one['shape']}: {one['error']}")
+        counted, code = f"{len(self.rows)} rows were timed", Exit.CONFORMS
         if self.unmeasured:
-            counted = f"{len(self.rows)} rows were timed, and {len(self.unmeasured)} could not be"
-            raise Failed(counted, Exit.FAILURE)
-        finish(Exit.CONFORMS, f"{len(self.rows)} rows were timed")
+            counted, code = f"{counted}, and {len(self.unmeasured)} could not be", Exit.FAILURE
+        if baseline is not None:
+            compared = [row for row in self.rows if row["times_baseline"] is not None]
+            slower = [row for row in compared if row["times_baseline"] > 1 + tolerance]
+            for row in slower:
+                times = f"{row['median_us']:.2f} µs are {row['times_baseline']:.2f} times as long as in {baseline.path}"
+                remark(f"{row['operation']}, {row['shape']}: {times}")
+            counted += (
+                f"; {len(slower)} of {len(compared)} in {baseline.path} take over {1 + tolerance:g} times as long"
+            )
+            code = Exit.FAILURE if slower else code
+            if not compared and not self.unmeasured:
+                counted, code = f"{counted}: it has none of these rows", Exit.NOTHING_SELECTED
+        if code != Exit.CONFORMS:
+            raise Failed(counted, code)
+        finish(code, counted)
 
 
 def _line(cells: Sequence[str]) -> str:

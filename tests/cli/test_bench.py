@@ -57,7 +57,7 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     got = specsim("bench", "--all", "--json")
     document = json.loads(got.stdout)
     assert (got.exit_code, checked) == (0, [(tuple(RECORDS), 0, 5, None)])
-    assert list(document) == ["device", "launch_us", "copy_bandwidth", "rows", "unmeasured"]
+    assert list(document) == ["device", "versions", "launch_us", "copy_bandwidth", "rows", "unmeasured"]
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
     rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
@@ -264,3 +264,106 @@ def test_a_batch_is_one_of_rows_that_are_chosen(specsim, on_a_gpu):
     got = specsim("bench", "--batch", 4)
     assert (got.exit_code, got.stdout) == (2, "")
     assert got.stderr == "specsim: --batch is for rows of --all, --operation or --peer, and none of them is there\n"
+
+
+CHOSEN = ("bench", "--operation", "build_tree", "--batch", 4, "--batch", 8)
+
+
+@pytest.fixture
+def saved(specsim, on_a_gpu, checked, tmp_path):
+    """Return a baseline in which one row took half as long, and a function that changes it."""
+    path = tmp_path / "base.json"
+    assert specsim(*CHOSEN, "--save", path).exit_code == 0
+    document = json.loads(path.read_text())
+
+    def change(**entries):
+        path.write_text(json.dumps({**document, **entries}))
+        return path
+
+    rows = [row | {"median_us": us} for row, us in zip(document["rows"], (3.2, 1.7), strict=True)]
+    change(rows=rows)
+    return SimpleNamespace(path=path, change=change, document=document, rows=rows)
+
+
+def test_a_saved_document_is_that_of_json(specsim, on_a_gpu, checked, tmp_path):
+    printed = specsim(*CHOSEN, "--json", "--save", tmp_path / "base.json").stdout
+    assert json.loads((tmp_path / "base.json").read_text()) == json.loads(printed)
+
+
+def test_regressions_are_named_as_ratios_and_fail(specsim, saved):
+    got = specsim(*CHOSEN, "--baseline", saved.path, "--markdown")
+    header, _, first, second = got.stdout.splitlines()
+    assert (got.exit_code, header) == (1, f"| {' | '.join([*COLUMNS, 'times baseline'])} |")
+    assert [line.split(" | ")[-1] for line in (first, second)] == ["1.06 |", "2.00 |"]
+    assert got.stderr == (
+        f"build_tree, 8 requests: 3.40 µs are 2.00 times as long as in {saved.path}\n"
+        f"specsim: 2 rows were timed; 1 of 2 in {saved.path} take over 1.1 times as long\n"
+    )
+    document = json.loads(specsim(*CHOSEN, "--baseline", saved.path, "--json").stdout)
+    assert [row["times_baseline"] for row in document["rows"]] == [3.4 / 3.2, 2.0]
+
+
+@pytest.mark.parametrize(("tolerance", "code", "slower"), [(1.5, 0, 0), (1, 0, 0), (0.99, 1, 1), (0.05, 1, 2)])
+def test_a_tolerance_says_what_a_regression_is(specsim, saved, tolerance, code, slower):
+    got = specsim(*CHOSEN, "--baseline", saved.path, "--tolerance", tolerance)
+    assert (got.exit_code, got.stderr.count("times as long as in")) == (code, slower)
+
+
+def test_rows_that_a_baseline_lacks_have_no_ratio(specsim, saved):
+    document = json.loads(specsim(*CHOSEN, "--batch", 2, "--baseline", saved.path, "--json").stdout)
+    assert [row["times_baseline"] for row in document["rows"]] == [3.4 / 3.2, 2.0, None]
+    got = specsim("bench", "--operation", "fill_bonus_tokens", "--baseline", saved.path)
+    assert got.exit_code == 5
+    assert got.stderr == (
+        f"specsim: 4 rows were timed; 0 of 0 in {saved.path} take over 1.1 times as long: it has none of these rows\n"
+    )
+
+
+def test_a_baseline_of_another_device_or_version_says_so(specsim, saved):
+    versions = saved.document["versions"]
+    path = saved.change(rows=saved.rows[:1], device="another GPU", versions=versions | {"torch": "1.0"})
+    got = specsim(*CHOSEN, "--baseline", path)
+    assert got.exit_code == 0
+    assert got.stderr == (
+        f"{path} was measured otherwise: device another GPU there and a GPU here, "
+        f"torch 1.0 there and {versions['torch']} here\n"
+    )
+
+
+def test_a_row_that_is_lost_fails_beside_a_baseline_too(specsim, on_a_gpu, saved):
+    on_a_gpu.most = 4
+    got = specsim(*CHOSEN, "--baseline", saved.path)
+    assert got.exit_code == 1
+    assert got.stderr.splitlines()[-1] == (
+        f"specsim: 1 rows were timed, and 1 could not be; 0 of 1 in {saved.path} take over 1.1 times as long"
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "[]", "{}", '{"rows": 3, "device": ""}', '{"rows": [{}], "device": ""}', '{"rows": []}', "\0"]
+)
+def test_what_is_no_baseline_is_one_line_before_anything_is_checked(specsim, on_a_gpu, checked, tmp_path, content):
+    path = tmp_path / "base.json"
+    if content is not None:
+        path.write_text(content)
+    got = specsim(*CHOSEN, "--baseline", path)
+    assert (got.exit_code, got.stdout, checked) == (2, "", [])
+    why = "No such file or directory" if content is None else "it is no document of specsim bench"
+    assert got.stderr == f"specsim: --baseline {path}: {why}\n"
+
+
+@pytest.mark.parametrize("median", [0, -1, "x", None, float("nan"), float("inf")])
+def test_a_median_of_a_baseline_is_a_positive_number(specsim, saved, median):
+    path = saved.change(rows=[saved.rows[0] | {"median_us": median}])
+    assert specsim(*CHOSEN, "--baseline", path).exit_code == 2
+
+
+def test_a_file_that_cannot_be_saved_is_one_line_before_anything_is_checked(specsim, on_a_gpu, checked, tmp_path):
+    got = specsim(*CHOSEN, "--save", tmp_path / "nowhere" / "base.json")
+    assert (got.exit_code, got.stdout, checked) == (2, "", [])
+    assert got.stderr == f"specsim: --save {tmp_path / 'nowhere' / 'base.json'}: No such file or directory\n"
+
+
+def test_a_tolerance_is_that_of_a_baseline(specsim):
+    got = specsim(*CHOSEN, "--tolerance", 0.2)
+    assert (got.exit_code, got.stderr) == (2, "specsim: --tolerance is that of --baseline, and there is none\n")
