@@ -135,8 +135,8 @@ class Unmeasured:
 
     @classmethod
     def of(cls, operation: str, shape: str, error: Exception) -> "Unmeasured":
-        """Return a row with the first line of what was raised."""
-        return cls(operation, shape, f"{type(error).__name__}: {error}".splitlines()[0])
+        """Return a row with the first sentence of what was raised."""
+        return cls(operation, shape, f"{type(error).__name__}: {error}".splitlines()[0].partition(". ")[0])
 
 
 def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
@@ -232,17 +232,20 @@ def measure_every(
             done += 1
 
 
-def input_bytes(row: Row, sizes: EngineSizes) -> int:
-    """Return about how many bytes one set of inputs has, by those of two small batches; nothing is launched."""
-    with launching(runs=False):
-        few, more = (_allocated(inputs_of(row, replace(sizes, batch=batch))) for batch in SMALL_BATCHES)
+def memory_of(row: Row, sizes: EngineSizes) -> int:
+    """Return about how many bytes one call and the drawing of its inputs take, by those of two small batches.
+
+    No kernel of ours is launched.
+    """
+    few, more = (_most_bytes(row, replace(sizes, batch=batch)) for batch in SMALL_BATCHES)
     least, most = SMALL_BATCHES
     return few + (more - few) * (sizes.batch - least) // (most - least)
 
 
-def device_bytes() -> int:
-    """Return the bytes of memory of the device."""
-    return int(torch.cuda.mem_get_info()[1])
+def free_memory() -> int:
+    """Return the bytes of the device that are free."""
+    torch.cuda.empty_cache()
+    return int(torch.cuda.mem_get_info()[0])
 
 
 def _compare(works: Sequence[Work], peer: Backend | None) -> Sequence[Backend | None] | Unmeasured:
@@ -262,6 +265,22 @@ def _compare(works: Sequence[Work], peer: Backend | None) -> Sequence[Backend | 
         peers.append(None if is_declined else peer)
         torch.cuda.empty_cache()
     return peers
+
+
+def _most_bytes(row: Row, sizes: EngineSizes) -> int:
+    """Return the most bytes that a call and the drawing of its inputs take at once, of the inputs alone on a host."""
+    before = _requested("current")
+    if DEVICE.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    with launching(runs=False):
+        arguments = inputs_of(row, sizes)
+        vars(gpu)[row.operation](**arguments)
+    return _requested("peak") - before if DEVICE.type == "cuda" else _allocated(arguments)
+
+
+def _requested(which: str) -> int:
+    """Return the bytes that tensors on the device take, or took at most; they are not rounded as the allocator does."""
+    return int(torch.cuda.memory_stats().get(f"requested_bytes.all.{which}", 0))
 
 
 def _allocated(arguments: dict[str, Any]) -> int:

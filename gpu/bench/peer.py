@@ -1,5 +1,6 @@
 """Functions of another module on the inputs that ours are timed with: what they take, and whether they agree."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -81,7 +82,9 @@ def _why_not_captured(operation: str, function: Callable[..., Any], arguments: M
     """Return why a CUDA graph could not capture a function that has run before, where torch knows."""
     if DEVICE.type != "cuda":
         return None
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():  # NOTE: torch calls the mode a prototype, each time.
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
     try:
         _outputs_of(operation, function, arguments)
     except RuntimeError as error:

@@ -239,7 +239,7 @@ def _load_peer(name: str, operations: tuple[str, ...]) -> "Backend":
 
 
 def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> None:
-    """Refuse batches whose inputs alone are larger than the device; nothing is launched for that.
+    """Refuse batches that need more memory than is free; nothing is compiled for that.
 
     Raises
     ------
@@ -251,12 +251,13 @@ def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> No
     from specsim.gpu.bench import every
     from specsim.gpu.bench.iteration import EngineSizes
 
-    sizes, most = EngineSizes(max(batches)), every.device_bytes()
+    sizes, most = EngineSizes(max(batches)), every.free_memory()
     for row in every.rows_of(operations):
-        needed = every.input_bytes(row, sizes)
+        needed = every.memory_of(row, sizes)
         if needed > most:
-            held = f"{needed / 1e9:,.1f} GB, but the device has {most / 1e9:,.1f} GB"
-            raise Failed(f"inputs of {row.operation}, {every.shape_of(row, sizes)}, have {held}", Exit.USAGE)
+            free = f"but {most / 1e9:,.1f} GB are free"
+            what = f"{row.operation}, {every.shape_of(row, sizes)}"
+            raise Failed(f"{what}, needs {needed / 1e9:,.1f} GB of the device, {free}", Exit.USAGE)
 
 
 def _check_isolated(operations: tuple[str, ...], seed: int, examples: int, jobs: int | None) -> "Report":

@@ -36,7 +36,7 @@ def on_a_gpu(monkeypatch):
     monkeypatch.setattr(bench, "says_yes", lambda name: False)
     monkeypatch.setattr(every, "measure_machine", Machine)
     monkeypatch.setattr(every, "measure", measure)
-    monkeypatch.setattr(every, "device_bytes", lambda: 80_000_000_000)
+    monkeypatch.setattr(every, "free_memory", lambda: 80_000_000_000)
     return gpu
 
 
@@ -255,7 +255,7 @@ def test_a_batch_that_no_memory_holds_is_refused_before_anything_is_checked(spec
     got = specsim("bench", "--operation", "top_k_renorm", "--batch", 4, "--batch", 1_000_000)
     assert (got.exit_code, got.stdout, checked) == (2, "", [])
     assert got.stderr == (
-        "specsim: inputs of top_k_renorm, 1000000 requests, k 50, have 8,208.4 GB, but the device has 80.0 GB\n"
+        "specsim: top_k_renorm, 1000000 requests, k 50, needs 8,208.4 GB of the device, but 80.0 GB are free\n"
     )
     assert specsim("bench", "--operation", "top_k_renorm", "--batch", 4).exit_code == 0
 

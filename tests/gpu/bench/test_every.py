@@ -236,7 +236,7 @@ def test_rows_are_chosen_by_their_operation():
 def test_a_row_that_does_not_fit_costs_no_other(monkeypatch):
     def measure(work, machine, peer):
         if work.seed == 16:
-            raise RuntimeError("out of memory\nand more")
+            raise RuntimeError("out of memory. Tried\nand more")
         return TIMED
 
     monkeypatch.setattr(every, "measure", measure)
@@ -258,7 +258,7 @@ def test_bytes_of_a_large_batch_follow_from_those_of_two_small_ones(name):
     with launching(runs=False):
         expected = allocated(drawn(name, sizes))
     # How many tokens are accepted is drawn, and some arrays have an entry for each of them.
-    assert every.input_bytes(row_named(name), sizes) == pytest.approx(expected, rel=0.05, abs=50 * sizes.batch)
+    assert every.memory_of(row_named(name), sizes) == pytest.approx(expected, rel=0.05, abs=50 * sizes.batch)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
