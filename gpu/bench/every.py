@@ -86,9 +86,18 @@ class Work:
 
 
 def shape_of(row: Row, sizes: EngineSizes) -> str:
-    """Return a batch and what is particular of a row in words."""
+    """Return a batch, other sizes that are not as usual, and what is particular of a row in words."""
+    usual = EngineSizes(sizes.batch)
+    changed = {
+        f"{sizes.nodes} nodes": sizes.nodes != usual.nodes,
+        f"topk {sizes.topk}": sizes.topk != usual.topk,
+        f"V {sizes.vocab:,}": sizes.vocab != usual.vocab,
+        f"length {sizes.length:,}": sizes.length != usual.length,
+    }
     requests = "1 request" if sizes.batch == 1 else f"{sizes.batch} requests"
-    return f"{requests}, {row.kind}" if row.kind else requests
+    return ", ".join(
+        [requests, *[words for words, is_changed in changed.items() if is_changed], *filter(None, [row.kind])]
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,16 @@ from specsim.cli.output import EXIT_CODES, Exit, Failed, progress, remark
 from specsim.conformance.isolation.jobs import Limits
 from specsim.conformance.isolation.process_limits import cores
 from specsim.environment import INTERPRETER, says_yes
+from specsim.installation import explain_missing, find_missing
 from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
     from specsim.conformance.backend import Backend
-    from specsim.gpu.bench.every import Machine
+    from specsim.gpu.bench.every import Machine, Work
     from specsim.properties.conformance.report import Report
 
+AXES = ("batch", "nodes", "topk", "vocab", "length")
+FOLDER = click.Path(path_type=Path, file_okay=False)
 EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
 
 
@@ -50,6 +53,14 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     type=click.IntRange(1),
     help="Requests of a row of --all, --operation or --peer; repeatable.  [default: 1, 16, 64 and 256]",
 )
+@click.option(
+    "--grow",
+    "axes",
+    multiple=True,
+    type=click.Choice(AXES),
+    help="Time rows at several sizes of this axis, where they have it; repeatable.",
+)
+@click.option("--plot", type=FOLDER, metavar="FOLDER", help="Draw what --grow measures, as PNG and SVG files.")
 @click.option(
     "--profile", type=click.Choice(["targets"]), help="targets: time the work for which targets stand beside them."
 )
@@ -78,6 +89,8 @@ def bench(
     operations: tuple[str, ...],
     peer: str | None,
     batches: tuple[int, ...],
+    axes: tuple[str, ...],
+    plot: Path | None,
     profile: str | None,
     examples: int | None,
     seed: int,
@@ -99,10 +112,15 @@ def bench(
 
     --peer names a module of functions that have the names and signatures of operations and take torch tensors. They are
     timed where their outputs agree with ours on the inputs of every row; alone it stands for all that the module has.
+
+    --grow times each operation at several sizes of an axis: 1 to 1,024 requests, 4 to 256 nodes, topk 1 to 16, a
+    vocabulary of 32,000 to 262,144, a length of 1,024 to 131,072. Other sizes stay, 64 requests among them.
     """
-    chooses_rows = measures_all or bool(operations) or (peer is not None and profile is None)
+    chooses_rows = measures_all or bool(operations or axes) or (peer is not None and profile is None)
     if profile is not None and chooses_rows:
-        raise Failed("--profile says what is timed, and --all and --operation say it too", Exit.USAGE)
+        raise Failed("--profile says what is timed, and --all, --operation and --grow say it too", Exit.USAGE)
+    if axes and batches:
+        raise Failed("--grow says at which sizes rows are timed, and --batch says it too", Exit.USAGE)
     if batches and not chooses_rows:
         raise Failed("--batch is for rows of --all, --operation or --peer, and none of them is there", Exit.USAGE)
     if tolerance is not None and saved is None:
@@ -110,6 +128,8 @@ def bench(
     baseline = None if saved is None else read_baseline(saved)
     if save is not None:
         open_to_save(save)
+    if plot is not None:
+        _require_plots(plot, axes)
     device = choose_device()
     if device == "absent" or "CPU" in device or says_yes(INTERPRETER):
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
@@ -118,9 +138,12 @@ def bench(
     load_implementation(OURS)
     if chooses_rows:
         chosen = operations or tuple(name for name in RECORDS if measures_all or beside is None or beside.has(name))
-        _require_memory(chosen, batches)
-        _require_agreement(_check_isolated(chosen, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
-        timings = _time_rows(device, chosen, batches, beside)
+        works, growths = _choose_works(chosen, batches, axes)
+        checked = tuple(dict.fromkeys(work.operation for work in works))
+        _require_agreement(_check_isolated(checked, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
+        timings = _time_works(device, works, beside)
+        if axes:
+            timings = replace(timings, about={**timings.about, "growth": growths})
     elif profile is not None:
         from specsim.gpu.bench.targets import TARGETS
 
@@ -136,6 +159,8 @@ def bench(
             remark(f"{saved} was measured otherwise: {differs}")
     if save is not None:
         timings.save(save)
+    if plot is not None:
+        _draw(timings.document, plot)
     timings.give(markdown, as_json)
     timings.end(baseline, TOLERANCE if tolerance is None else tolerance)
 
@@ -168,11 +193,61 @@ def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:
     return Timings(_about(device), device, OF_KNOWN_SHAPES, list(map(asdict, latencies)), key="latencies")
 
 
-def _time_rows(device: str, operations: tuple[str, ...], batches: tuple[int, ...], peer: "Backend | None") -> Timings:
-    """Time the rows of some operations beside their floors, and a peer's functions beside them."""
+def _choose_works(
+    operations: tuple[str, ...], batches: tuple[int, ...], axes: tuple[str, ...]
+) -> "tuple[list[Work], list[dict[str, Any]]]":
+    """Return what is timed: rows of some operations at some batches, or along some axes; and the rows of each axis.
+
+    Raises
+    ------
+    Failed
+        USAGE: a batch needs more memory than there is, or no operation has an axis.
+    """
+    from specsim.gpu.bench import every, growth
+
+    if not axes:
+        _require_memory(operations, batches)
+        return every.works_of(operations, batches or every.BATCHES), []
+    growths = []
+    for axis in axes:
+        along = list(growth.growths_of(axis, operations))
+        if not along:
+            raise Failed(f"--grow {axis}: {' and '.join(operations)} cost the same at every size of it", Exit.USAGE)
+        growths += along
+    return growth.works_along(growths), list(map(asdict, growths))
+
+
+def _require_plots(folder: Path, axes: tuple[str, ...]) -> None:
+    """Check that figures can be drawn and written, before anything is run.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is nothing to draw, or no such folder; UNAVAILABLE: matplotlib is missing.
+    """
+    if not axes:
+        raise Failed("--plot draws what --grow measures, and there is none", Exit.USAGE)
+    if find_missing("plots"):
+        raise Failed(explain_missing("plots", "--plot"), Exit.UNAVAILABLE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failed(f"--plot {folder}: {error.strerror}", Exit.USAGE) from error
+
+
+def _draw(document: dict[str, Any], folder: Path) -> None:
+    from specsim.cli import plots
+
+    try:
+        plots.draw(document, folder)
+    except OSError as error:
+        remark(f"--plot {folder}: {error.strerror}; it is not drawn")
+
+
+def _time_works(device: str, works: "list[Work]", peer: "Backend | None") -> Timings:
+    """Time rows beside their floors, and a peer's functions beside them."""
     from specsim.gpu.bench import every
 
-    works = every.works_of(operations, batches or every.BATCHES)
     machine = every.measure_machine()
     with progress("latency") as on_progress:
         measured = list(every.measure_every(machine, works, on_progress, peer))

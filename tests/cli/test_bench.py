@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import sys
 from dataclasses import replace
@@ -6,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from specsim.cli import bench
-from specsim.gpu.bench import every, targets
+from specsim.gpu.bench import every, growth, targets
 from specsim.gpu.bench.every import BATCHES, Machine, Timed
 from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.bench.targets import TARGETS, Compared
@@ -17,6 +18,7 @@ COLUMNS = [
     *("KB", "of copy", "eager µs", "torch µs"),
 ]
 
+NODES = (", 4 nodes", ", 8 nodes", "", ", 32 nodes", ", 64 nodes", ", 128 nodes, topk 8", ", 256 nodes, topk 8")
 FIGURES = "3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 1.2 | 25% | 15.5 | -"
 
 
@@ -159,7 +161,7 @@ def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked
 def test_a_profile_is_no_choice_of_operations(specsim):
     got = specsim("bench", "--profile", "targets", "--all")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --profile says what is timed, and --all and --operation say it too\n"
+    assert got.stderr == "specsim: --profile says what is timed, and --all, --operation and --grow say it too\n"
 
 
 PEER = """
@@ -367,3 +369,75 @@ def test_a_file_that_cannot_be_saved_is_one_line_before_anything_is_checked(spec
 def test_a_tolerance_is_that_of_a_baseline(specsim):
     got = specsim(*CHOSEN, "--tolerance", 0.2)
     assert (got.exit_code, got.stderr) == (2, "specsim: --tolerance is that of --baseline, and there is none\n")
+
+
+def test_axes_are_those_that_can_grow():
+    assert tuple(growth.AXES) == bench.AXES
+
+
+def test_an_operation_is_timed_at_several_sizes_of_an_axis(specsim, on_a_gpu, checked):
+    got = specsim("bench", "--grow", "nodes", "--operation", "build_tree", "--operation", "fill_bonus_tokens", "--json")
+    document = json.loads(got.stdout)
+    assert (got.exit_code, checked) == (0, [(("build_tree",), 0, 5, None)])
+    shapes = [f"64 requests{more}" for more in NODES]
+    assert [(row["operation"], row["shape"]) for row in document["rows"]] == [("build_tree", shape) for shape in shapes]
+    sizes = [4, 8, 16, 32, 64, 128, 256]
+    assert document["growth"] == [
+        {"axis": "nodes", "operation": "build_tree", "kind": "", "sizes": sizes, "shapes": shapes}
+    ]
+
+
+def test_an_axis_alone_is_that_of_all_operations_that_have_it(specsim, on_a_gpu, checked):
+    document = json.loads(specsim("bench", "--grow", "topk", "--grow", "vocab", "--json").stdout)
+    found = [(one["axis"], one["operation"]) for one in document["growth"]]
+    assert found == [(axis, one.operation) for axis in ("topk", "vocab") for one in growth.growths_of(axis)]
+    assert {row["operation"] for row in document["rows"]} == {operation for _, operation in found}
+
+
+def test_a_peer_is_timed_along_an_axis(specsim, on_a_gpu, checked, peer):
+    document = json.loads(specsim("bench", "--grow", "nodes", "--peer", peer, "--json").stdout)
+    assert [one["operation"] for one in document["growth"]] == ["gather_accept_tokens"]
+    assert [row["peer_us"] for row in document["rows"]] == [6.8] * 7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--grow", "vocab", "--operation", "build_tree", "--operation", "fill_bonus_tokens"),
+            "--grow vocab: build_tree and fill_bonus_tokens cost the same at every size of it",
+        ),
+        (("--grow", "nodes", "--batch", 4), "--grow says at which sizes rows are timed, and --batch says it too"),
+        (
+            ("--grow", "nodes", "--profile", "targets"),
+            "--profile says what is timed, and --all, --operation and --grow say it too",
+        ),
+        (("--all", "--plot", "figures"), "--plot draws what --grow measures, and there is none"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(specsim, on_a_gpu, checked, options, message):
+    got = specsim("bench", *options)
+    assert (got.exit_code, got.stdout, got.stderr) == (2, "", f"specsim: {message}\n")
+    assert checked == []
+
+
+def test_figures_need_matplotlib_before_anything_is_checked(specsim, on_a_gpu, checked, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    got = specsim("bench", "--grow", "nodes", "--plot", "figures")
+    assert (got.exit_code, got.stdout, checked) == (4, "", [])
+    assert got.stderr == "specsim: --plot needs matplotlib: pip install 'specsim-decoding[plots]'\n"
+
+
+def test_figures_are_drawn_of_each_axis(specsim, on_a_gpu, checked, tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need the extra plots")
+    got = specsim("bench", "--grow", "nodes", "--operation", "build_tree", "--plot", "some/figures")
+    assert (got.exit_code, got.stderr) == (0, "")
+    assert {path.name for path in (tmp_path / "some" / "figures").iterdir()} == {"nodes.png", "nodes.svg"}
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(specsim, on_a_gpu, checked, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "find_missing", lambda extra: ())
+    (tmp_path / "taken").touch()
+    got = specsim("bench", "--grow", "nodes", "--plot", "taken/figures")
+    assert (got.exit_code, got.stdout, checked) == (2, "", [])
+    assert got.stderr == "specsim: --plot taken/figures: Not a directory\n"

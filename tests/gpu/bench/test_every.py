@@ -156,6 +156,7 @@ def test_a_prefix_is_read_once_for_all_beams_and_steps():
     call = {
         "seq_lens": int64(3, 5),
         "positions": int64(3, 3, 5, 5),
+        "num_steps": 5,
         "req_to_token": torch.zeros((3, 99), dtype=torch.int32),
         "kv_indptr": int32([0, 4, 8, 14, 20], [0, 5, 10, 17, 24]),
         "kv_indices": torch.zeros((2, 2 * 2 * 99), dtype=torch.int32),

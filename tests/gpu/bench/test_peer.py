@@ -180,7 +180,7 @@ def test_an_operation_that_differs_at_one_batch_is_timed_at_none(no_clock):
 
     (lost,) = measured("fill_bonus_tokens", peer("fill_bonus_tokens", other))
     assert isinstance(lost, Unmeasured)
-    assert (lost.operation, lost.shape) == ("fill_bonus_tokens", "2 requests")
+    assert (lost.operation, lost.shape) == ("fill_bonus_tokens", "2 requests, V 2,500, length 70")
     assert lost.error.startswith("theirs: bonus_tokens[0] = ")
     assert no_clock == []
 
