@@ -12,11 +12,17 @@ DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
     "gpu": ("torch", "triton"),
     "metrics": ("prometheus_client",),
+    "plots": ("matplotlib",),
     "properties": ("hypothesis", "pytest", "scipy"),
 }
 """The modules that each extra brings; ``pyproject.toml`` has the versions."""
 
-IMPORTERS = {"gpu": "specsim.gpu", "metrics": "specsim.host.exposition", "properties": "specsim.properties"}
+IMPORTERS = {
+    "gpu": "specsim.gpu",
+    "metrics": "specsim.host.exposition",
+    "plots": "specsim.cli.plots",
+    "properties": "specsim.properties",
+}
 """The module that imports what an extra brings."""
 
 

@@ -123,7 +123,7 @@ def recurrent(it: Iteration) -> dict[str, Any]:
 
 def window_of_drafts(it: Iteration) -> dict[str, Any]:
     """Return windows of a fixed width, whose padding is what was not accepted."""
-    width = NUM_STEPS + 1
+    width = it.num_steps + 1
     return {
         "input_ids": it.ids(it.num_kept),
         "positions": it.positions_after(width),

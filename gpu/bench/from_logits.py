@@ -141,7 +141,7 @@ def drafts(batch: int, nodes: int, agreement: float = AGREEMENT, vocab: int = VO
     is_agreed = (torch.rand((batch, depth)) < agreement).long().cumprod(1).bool()
     choice = torch.full((batch, nodes), vocab - 1)
     choice.scatter_(1, path[:, :-1], torch.where(is_agreed, candidates.gather(1, path[:, 1:]), vocab - 1))
-    accept_index = torch.full((batch, NUM_STEPS + 1), -1, dtype=torch.int32)
+    accept_index = torch.full((batch, min(NUM_STEPS + 1, nodes)), -1, dtype=torch.int32)
     accept_index[:, : depth + 1] = path + torch.arange(batch)[:, None] * nodes
     accept_index[:, 1 : depth + 1].masked_fill_(~is_agreed, -1)
     tensors = (parent, child, sibling, candidates, choice, accept_index)
@@ -161,7 +161,7 @@ def links_of(drawn: Drafts) -> dict[str, Any]:
         "retrieve_index": torch.arange(drawn.candidates.numel(), device=DEVICE).view_as(drawn.candidates),
         "retrieve_next_token": drawn.child,
         "retrieve_next_sibling": drawn.sibling,
-        "num_steps": NUM_STEPS,
+        "num_steps": drawn.accept_index.shape[1] - 1,
     }
 
 

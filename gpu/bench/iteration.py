@@ -14,6 +14,7 @@ from torch import Tensor
 from specsim.counts import ceil_to
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.from_logits import (
+    AGREEMENT,
     BONUS,
     NUM_STEPS,
     Drafts,
@@ -35,7 +36,8 @@ class EngineSizes:
     """Sizes of an engine and of its batch; trees have ``nodes`` nodes in up to five levels, and beams of ``topk``.
 
     ``kv_entry`` is one slot of K or V of a layer, ``state`` one recurrent state, of which ``state_layers`` layers have
-    one. The toy models know a small vocabulary, whatever ``vocab`` is.
+    one. The toy models know a small vocabulary, whatever ``vocab`` is. ``agreement`` is how likely the target
+    agrees with one more level of a path.
     """
 
     batch: int
@@ -49,6 +51,7 @@ class EngineSizes:
     state_layers: int = 4
     nodes: int = NODES
     topk: int = TOPK
+    agreement: float = AGREEMENT
 
 
 class Iteration:
@@ -57,7 +60,6 @@ class Iteration:
     Attributes are named like arguments of operations and have the form that most of these take.
     """
 
-    num_steps = NUM_STEPS
     seed = 7
 
     def __init__(self, sizes: EngineSizes) -> None:
@@ -65,9 +67,10 @@ class Iteration:
         self.batch = sizes.batch
         self.topk = sizes.topk
         self.num_draft_tokens = sizes.nodes
+        self.num_steps = min(NUM_STEPS, sizes.nodes - 1)
         self.beams = sizes.batch * sizes.topk
         self.num_nodes = sizes.batch * sizes.nodes
-        self.num_kept = sizes.batch * (NUM_STEPS + 1)
+        self.num_kept = sizes.batch * (self.num_steps + 1)
         """Tokens that a fixed-width extend computes."""
 
     # ------------------------------------------------------------ entries
@@ -97,7 +100,7 @@ class Iteration:
     @cached_property
     def drafts(self) -> Drafts:
         """The trees."""
-        return drafts(self.batch, self.num_draft_tokens, vocab=self.sizes.vocab)
+        return drafts(self.batch, self.num_draft_tokens, self.sizes.agreement, self.sizes.vocab)
 
     @cached_property
     def logits(self) -> Tensor:
@@ -233,8 +236,8 @@ class Iteration:
 
     @cached_property
     def req_to_token(self) -> Tensor:
-        """The map, with room for the pages of every beam after the longest text."""
-        reserve = self.topk * ceil_to(NUM_STEPS + PAGE_SIZE, PAGE_SIZE) + PAGE_SIZE
+        """The map, with room for the pages of every beam after the longest text, of the usual ones at least."""
+        reserve = max(self.topk, TOPK) * ceil_to(NUM_STEPS + PAGE_SIZE, PAGE_SIZE) + PAGE_SIZE
         return page_map(self.batch + 1, self.sizes.length + reserve, PAGE_SIZE)
 
     @cached_property
@@ -277,8 +280,7 @@ class Iteration:
         blocks = slots.view(self.batch, self.num_draft_tokens)
         sources, targets = torch.zeros((2, self.num_kept), dtype=torch.int64, device=DEVICE)
         sources[: self.num_output] = slots[self.accept_indices.long()]
-        width = min(NUM_STEPS + 1, self.num_draft_tokens)
-        targets[: self.num_output] = blocks[:, :width][self.is_accepted[:, :width]]
+        targets[: self.num_output] = blocks[:, : self.num_steps + 1][self.is_accepted]
         return {"target_slots": targets, "source_slots": sources}
 
     @cached_property

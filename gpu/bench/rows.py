@@ -108,12 +108,12 @@ ROWS: tuple[Row, ...] = (
     Row("assign_draft_cache_locs", needed={MAP: as_many("out_cache_loc")}),
     Row(
         "per_step_draft_out_cache_loc",
-        lambda it: {"out_cache_loc": it.ids(it.beams * NUM_STEPS, below=it.num_slots)},
+        lambda it: {"out_cache_loc": it.ids(it.beams * it.num_steps, below=it.num_slots)},
     ),
     Row(
         "generate_draft_decode_kv_indices",
         lambda it: {"positions": it.seq_lens.repeat_interleave(it.topk)},
-        {MAP: lambda call: int(call["seq_lens"].sum()) + call["positions"].numel() * NUM_STEPS},
+        {MAP: lambda call: int(call["seq_lens"].sum()) + call["positions"].numel() * call["num_steps"]},
     ),
     Row(
         "draft_decode_cascade_metadata",
@@ -317,7 +317,7 @@ ROWS: tuple[Row, ...] = (
                 name: drawn.window_of_drafts(it)[name]
                 for name in ("input_ids", "extend_start_loc", "extend_seq_lens", "next_tokens")
             },
-            "select_index": it.starts(NUM_STEPS + 1)[:-1] + it.num_accepted_drafts.long(),
+            "select_index": it.starts(it.num_steps + 1)[:-1] + it.num_accepted_drafts.long(),
         },
         {"input_ids": lambda call: 2 * call["input_ids"].numel()},
     ),
@@ -354,7 +354,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "draft_extend_forward",
         lambda it: {
-            **drawn.extend_on_pages(it, NUM_STEPS + 1),
+            **drawn.extend_on_pages(it, it.num_steps + 1),
             "kv_buffers": it.kv_words(1),
             "hidden_states": it.tags(it.num_kept),
         },

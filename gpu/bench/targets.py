@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from specsim.config import TreeMaskMode
+from specsim.conformance.backend import Backend
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
-from specsim.gpu.bench.decode import measure_around_the_model, measure_iterations
-from specsim.gpu.bench.every import Machine, Timed, Unmeasured, measure
+from specsim.gpu.bench.decode import ITERATION, measure_around_the_model, measure_iterations
+from specsim.gpu.bench.every import Machine, Timed, Unmeasured, Work, measure_every
 from specsim.gpu.bench.from_logits import EVERYTHING, FLAT_BONUS, TOP_K, TOP_P, VOCAB, greedy_inputs, sampled_inputs
 from specsim.gpu.bench.iteration import EngineSizes, Iteration
 from specsim.gpu.bench.memory import penalty_inputs, reported_inputs
@@ -22,7 +23,6 @@ from specsim.gpu.bench.timing import summary
 GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
 TREES = ((1, 16), (16, 16), (64, 16), (64, 32))
 AROUND_US, KERNELS, EAGER_US = 45.0, 35, 1500.0
-ITERATION = "decode iteration"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Target:
 class Compared:
     """One row: what was measured beside its target; an iteration has no floor.
 
-    ``target_launches`` is how many kernels there should be at most, where that is a target too.
+    ``target_launches`` is how many kernels there should be at most, where that is a target too, ``peer_us`` the median
+    of another module's function on the same inputs.
     """
 
     operation: str
@@ -51,6 +52,12 @@ class Compared:
     floor_us: float | None
     num_launches: int | None
     target_launches: int | None = None
+    peer_us: float | None = None
+
+    @property
+    def peer_times_ours(self) -> float | None:
+        """How many times as long as ours the peer's call takes."""
+        return None if self.peer_us is None else self.peer_us / self.median_us
 
     @property
     def times_target(self) -> float:
@@ -114,26 +121,26 @@ def _targets() -> Iterator[Target]:
 TARGETS = tuple(_targets())
 
 
-def measure_targets(
-    machine: Machine, on_progress: Callable[[str, int, int], None] | None = None
-) -> Iterator[Compared | Unmeasured]:
-    """Time the work of every target, and last a decode iteration; ``on_progress`` is called before each."""
+def works() -> list[Work]:
+    """Return what is timed of each target."""
     needed = {row.operation: row.needed for row in ROWS}
-    for done, one in enumerate(TARGETS):
-        if on_progress is not None:
-            on_progress(f"{one.operation}, {one.shape}", done, len(TARGETS) + 1)
-        torch.manual_seed(0)
-        try:
-            yield _beside(one, measure(one.operation, one.shape, one.build, needed[one.operation], machine))
-        except RuntimeError as error:
-            yield Unmeasured.of(one.operation, one.shape, error)
-        torch.cuda.empty_cache()
+    return [Work(one.operation, one.shape, one.build, needed[one.operation]) for one in TARGETS]
+
+
+def measure_targets(
+    machine: Machine, on_progress: Callable[[str, int, int], None] | None = None, peer: Backend | None = None
+) -> Iterator[Compared | Unmeasured]:
+    """Time the work of every target, a peer's functions beside ours, and last a decode iteration."""
+    target_us = {(one.operation, one.shape): one.target_us for one in TARGETS}
+    for one in measure_every(machine, works(), on_progress, peer):
+        yield one if isinstance(one, Unmeasured) else _beside(target_us[one.operation, one.shape], one)
     yield from _measure_iteration(64)
 
 
-def _beside(one: Target, timed: Timed) -> Compared:
+def _beside(target_us: float, timed: Timed) -> Compared:
     times = (timed.median_us, timed.low_us, timed.high_us)
-    return Compared(one.operation, one.shape, one.target_us, *times, timed.floor_us, timed.num_launches)
+    figures = (target_us, *times, timed.floor_us, timed.num_launches)
+    return Compared(timed.operation, timed.shape, *figures, peer_us=timed.peer_us)
 
 
 def _measure_iteration(batch: int) -> Iterator[Compared]:

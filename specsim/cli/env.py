@@ -24,6 +24,7 @@ DISTRIBUTIONS = (
     "ml-dtypes",
     "packaging",
     "prometheus-client",
+    "matplotlib",
 )
 
 

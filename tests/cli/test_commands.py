@@ -6,7 +6,7 @@ import pytest
 
 from specsim.cli.list import KINDS
 from specsim.cli.output import EXIT_CODES
-from specsim.installation import DISTRIBUTION
+from specsim.installation import DISTRIBUTION, find_missing
 from specsim.operations import RECORDS
 
 COMMANDS = ("check", "simulate", "rules", "replay", "show", "mutants", "bench", "env")
@@ -38,6 +38,7 @@ def test_env_says_what_is_missing(specsim, monkeypatch):
     assert json.loads(specsim("env", "--json").stdout)["missing"] == {
         "specsim.gpu": [],
         "specsim.host.exposition": [],
+        "specsim.cli.plots": list(find_missing("plots")),
         "specsim.properties": ["scipy"],
     }
     advice = f"specsim.properties needs scipy: pip install '{DISTRIBUTION}[properties]'"

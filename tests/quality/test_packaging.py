@@ -163,7 +163,8 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.host.exposition",
             "specsim.host.exposition needs prometheus_client: pip install '{}[metrics]'",
         ),
-        ("torch triton hypothesis scipy prometheus_client", "specsim.conformance.plugin", ""),
+        ("matplotlib", "specsim.cli.plots", "specsim.cli.plots needs matplotlib: pip install '{}[plots]'"),
+        ("torch triton hypothesis scipy prometheus_client matplotlib", "specsim.conformance.plugin", ""),
     ],
 )
 def test_what_is_missing_is_named_with_what_installs_it(absent, module, message):

@@ -5,11 +5,11 @@ import torch
 
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import first_difference, observe
-from specsim.gpu.arrays import to_numpy
 from specsim.gpu.bench import every
 from specsim.gpu.bench.every import COPY_BANDWIDTH, LAUNCH_US, Machine, Timed, call_once, rows_of, shape_of
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import necessary_bytes
+from specsim.gpu.bench.peer import on_host
 from specsim.gpu.bench.rows import ROWS, inputs_of
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.mode import launching
@@ -41,12 +41,6 @@ def drawn(name, sizes):
     return inputs_of(row_named(name), sizes)
 
 
-def on_host(value):
-    if isinstance(value, list | tuple):
-        return [on_host(one) for one in value]
-    return to_numpy(value) if isinstance(value, torch.Tensor) else value
-
-
 def num_bytes(value):
     tensors = value if isinstance(value, list | tuple) else [value]
     return sum(one.nbytes for one in tensors if isinstance(one, torch.Tensor))
@@ -60,7 +54,7 @@ def test_every_operation_has_a_row():
 @each_row
 def test_inputs_are_in_the_domain_and_both_layers_agree_on_them(name):
     operation = row_named(name).operation
-    arguments = {key: on_host(value) for key, value in drawn(name, SMALL).items()}
+    arguments = on_host(drawn(name, SMALL))
     expected = observe(REFERENCE, operation, arguments)
     assert (expected.rejection, expected.error) == ("", "")
     assert first_difference(operation, arguments, expected, observe(GPU, operation, arguments)) is None
@@ -77,7 +71,7 @@ OF_TREES = (
 @pytest.mark.parametrize("name", OF_TREES)
 def test_inputs_of_other_trees_are_in_the_domain(name, nodes, topk):
     sizes = replace(SMALL, nodes=nodes, topk=topk, vocab=17_000)
-    arguments = {key: on_host(value) for key, value in drawn(name, sizes).items()}
+    arguments = on_host(drawn(name, sizes))
     expected = observe(REFERENCE, name, arguments)
     assert (expected.rejection, expected.error) == ("", "")
     if name == "verify_tree_greedy":
@@ -162,6 +156,7 @@ def test_a_prefix_is_read_once_for_all_beams_and_steps():
     call = {
         "seq_lens": int64(3, 5),
         "positions": int64(3, 3, 5, 5),
+        "num_steps": 5,
         "req_to_token": torch.zeros((3, 99), dtype=torch.int32),
         "kv_indptr": int32([0, 4, 8, 14, 20], [0, 5, 10, 17, 24]),
         "kv_indices": torch.zeros((2, 2 * 2 * 99), dtype=torch.int32),
@@ -226,8 +221,8 @@ def test_a_floor_is_a_launch_or_the_copy_of_its_bytes():
 
 
 def test_a_row_says_its_shape_and_how_many_floors_it_takes():
-    assert shape_of(row_named("build_tree"), 1) == "1 request"
-    assert shape_of(row_named("top_k_renorm k 50"), 64) == "64 requests, k 50"
+    assert shape_of(EngineSizes(1), "") == "1 request"
+    assert shape_of(EngineSizes(64), "k 50") == "64 requests, k 50"
     assert TIMED.times_floor == 2.0
 
 
@@ -240,17 +235,31 @@ def test_rows_are_chosen_by_their_operation():
 
 
 def test_a_row_that_does_not_fit_costs_no_other(monkeypatch):
-    def measure(row, sizes, machine):
-        if sizes.batch == 16:
-            raise RuntimeError("out of memory\nand more")
+    def measure(work, machine, peer):
+        if work.seed == 16:
+            raise RuntimeError("out of memory. Tried\nand more")
         return TIMED
 
-    monkeypatch.setattr(every, "measure_row", measure)
+    monkeypatch.setattr(every, "measure", measure)
     seen = []
-    first, second = every.measure_every(Machine(), ["build_tree"], (1, 16), lambda *words: seen.append(words))
+    works = every.works_of(["build_tree"], (1, 16))
+    first, second = every.measure_every(Machine(), works, lambda *words: seen.append(words))
     assert first is TIMED
     assert second == every.Unmeasured("build_tree", "16 requests", "RuntimeError: out of memory")
     assert seen == [("build_tree, 1 request", 0, 2), ("build_tree, 16 requests", 1, 2)]
+
+
+def allocated(arguments):
+    return 1 + sum(map(num_bytes, arguments.values()))
+
+
+@each_row
+def test_bytes_of_a_large_batch_follow_from_those_of_two_small_ones(name):
+    sizes = replace(SMALL, batch=40)
+    with launching(runs=False):
+        expected = allocated(drawn(name, sizes))
+    # How many tokens are accepted is drawn, and some arrays have an entry for each of them.
+    assert every.memory_of(row_named(name), sizes) == pytest.approx(expected, rel=0.05, abs=50 * sizes.batch)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -259,7 +268,7 @@ def test_rows_are_timed_on_a_gpu():
     assert 0.5 < machine.launch_us < 10
     assert 1e11 < machine.copy_bandwidth < 2e13
     for name, num_inputs in (("build_tree", 1), ("verify_tree_greedy_from_logits bf16", every.CALLS_PER_GRAPH)):
-        timed = every.measure_row(row_named(name), EngineSizes(1), machine)
+        timed = every.measure(every.work_of(row_named(name), EngineSizes(1)), machine)
         assert timed.low_us <= timed.median_us <= timed.high_us
         assert timed.num_inputs == num_inputs
         assert timed.times_floor > 0.5

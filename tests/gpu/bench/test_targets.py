@@ -1,8 +1,9 @@
 import pytest
 
-from specsim.gpu.bench import targets
+from specsim.gpu.bench import every, targets
 from specsim.gpu.bench.decode import StillModel, started
 from specsim.gpu.bench.every import Machine, Timed, Unmeasured
+from specsim.gpu.bench.growth import sizes_along
 from specsim.gpu.bench.targets import TARGETS, Compared, measure_targets
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.launcher import Launch
@@ -39,19 +40,19 @@ def test_inputs_of_a_target_have_their_form(operation, shape):
 
 
 def test_every_target_and_the_iteration_have_a_row(monkeypatch):
-    def measure(operation, shape, build, needed, machine):
-        if operation == "move_kv_cache":
+    def measure(work, machine, peer):
+        if work.operation == "move_kv_cache":
             raise RuntimeError("out of memory")
-        return Timed(operation, shape, 10.0, 9.0, 11.0, 2.5, 100, 3, 1)
+        return Timed(work.operation, work.shape, 10.0, 9.0, 11.0, 2.5, 100, 3, 1, peer_us=25.0)
 
     iteration = Compared("decode iteration", "64 requests", 45.0, 90.0, 80.0, 99.0, None, 70, 35)
-    monkeypatch.setattr(targets, "measure", measure)
+    monkeypatch.setattr(every, "measure", measure)
     monkeypatch.setattr(targets, "_measure_iteration", lambda batch: [iteration])
     *rows, last = measure_targets(Machine())
     assert [(row.operation, row.shape) for row in rows] == [(one.operation, one.shape) for one in TARGETS]
     assert last is iteration
-    assert rows[0] == Compared(TARGETS[0].operation, TARGETS[0].shape, 9.0, 10.0, 9.0, 11.0, 2.5, 3)
-    assert (rows[0].times_target, rows[0].share_of_floor) == (10.0 / 9.0, 0.25)
+    assert rows[0] == Compared(TARGETS[0].operation, TARGETS[0].shape, 9.0, 10.0, 9.0, 11.0, 2.5, 3, None, 25.0)
+    assert (rows[0].times_target, rows[0].share_of_floor, rows[0].peer_times_ours) == (10.0 / 9.0, 0.25, 2.5)
     assert [row.operation for row in rows if isinstance(row, Unmeasured)] == ["move_kv_cache"] * 2
 
 
@@ -72,3 +73,13 @@ def test_an_iteration_of_a_still_model_has_everything_but_its_forwards():
     assert "_fold_pages_kernel" in moving
     assert not {"_fold_pages_kernel", "_fold_rows_kernel", "_advance_kernel"} & set(still)
     assert [name for name in moving if name in set(still)] == still
+
+
+@pytest.mark.parametrize(
+    "sizes", [sizes_along(axis, size) for axis, size in (("nodes", 4), ("topk", 1), ("nodes", 256))]
+)
+def test_an_iteration_runs_with_other_trees(sizes):
+    launch, rewind = started(load_model(HashModel(64)), 2, sizes.topk, sizes.nodes, use_graphs=False)
+    first = kernels_of(launch)
+    rewind()
+    assert first == kernels_of(launch) != []
