@@ -37,6 +37,15 @@ under the interpreter, where a round takes as long whatever it tries."""
 BLOCK = 4096
 """Logits of its row that a program of the walk reads at a time where the lists do not suffice: 16 a thread."""
 
+NARROWING, NARROWING_WIDE = (6, 3), (8, 4)
+"""Rounds of narrowing, and bits of the bounds that each of them tries, for bfloat16 and for wider logits."""
+
+NOT_NARROWED = (0, 0)
+"""Rounds and bits where rows are short enough for one program to read them again."""
+
+NARROW_PROGRAMS = 64
+"""Programs of a round of narrowing, all rows together: more of them leave late where nothing is to be narrowed."""
+
 MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
 
@@ -119,9 +128,9 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
 def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     """Accept by chance from raw logits; two launches a level of the tree, over chunks of a row and over requests.
 
-    The first reads the row of the node that each request has reached; the second decides by the lists of its largest
-    logits, or reads the row again where they do not suffice. Where rows are few, one launch reads all of them, and one
-    walks.
+    The first reads the row of the node that each request has reached. The second decides; before, unless vocabularies
+    are small, its first programs narrow down what top-p keeps of rows whose lists of the largest logits do not suffice.
+    Where rows are few, each launch does so for all of them.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
@@ -131,12 +140,17 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     num_levels = min(path_width(num_steps), num_nodes)
     is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_SAMPLED_ROWS)
     num_rows = num_requests * num_nodes if is_whole else num_requests
+    narrow = NOT_NARROWED if is_precise else NARROWING if logits.dtype is torch.bfloat16 else NARROWING_WIDE
+    rounds, num_blocks = narrow[0], ceil_div(vocab, block_of(vocab))
+    programs = chunks_to_fill(num_rows, num_blocks, NARROW_PROGRAMS)
+    num_narrowing = rounds * num_rows * programs
     plans = []
     for level, end in [(0, num_levels)] if is_whole else [(level, level + 1) for level in range(num_levels)]:
-        read = _statistics_plan(logits, num_rows, num_nodes, -1 if is_whole else level, is_precise)
+        read_level = -1 if is_whole else level
+        plans.append(_statistics_plan(logits, num_rows, num_nodes, read_level, is_precise, narrow))
         walk = Plan(
             sampled._walk_sampled_kernel,
-            grid=(num_requests,),
+            grid=(num_narrowing + num_requests,),
             sizes={
                 "num_nodes": num_nodes,
                 "num_steps": num_steps,
@@ -144,18 +158,18 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
                 "end": end,
                 "num_levels": num_levels,
                 "row_sizes": (num_chunks, vocab, *logits.stride()),
-                "strict": axes["strict"],
-                "skip_duplicates": axes["skip_duplicates"],
+                "shares": (num_narrowing, programs, ceil_div(num_blocks, programs), num_blocks),
+                "rules": axes["strict"] | axes["skip_duplicates"] << 1,
             },
             constants={
                 "TREE": (power_of_two(num_nodes), power_of_two(path_width(num_steps))),
                 "CHUNKS": power_of_two(num_chunks),
                 **_kind_of_rows(logits, is_precise),
             },
-            tunables={"SEARCH": _search_of(vocab)},
+            tunables={"SEARCH": (*_search_of(vocab, narrow), UNIT)},
             num_warps=NUM_WARPS,
         )
-        plans += [read, walk]
+        plans.append(walk)
     filters = call.contiguous("temperature", "top_k", "top_p", "min_p")
     inputs = {
         "logits": logits,
@@ -166,8 +180,14 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         "threshold": call.group(*THRESHOLDS),
     }
     current = call.scratch(num_requests, dtype=torch.int32)
-    chunk_statistics = _chunk_statistics(call, num_rows, vocab)
-    scratch: Buffers = {"current": current, "statistic": chunk_statistics, "walk": (current, *chunk_statistics)}
+    left = _chunk_statistics(call, num_rows, vocab)
+    if rounds:
+        left += (
+            call.scratch(num_rows, rounds, 4, dtype=torch.int32),
+            call.scratch(num_rows, rounds, num_blocks, 1 << narrow[1], dtype=torch.float64),
+            call.scratch(num_rows, rounds, dtype=torch.int32),
+        )
+    scratch: Buffers = {"current": current, "statistic": left, "walk": (current, *left)}
     outputs = {"path": tuple(call.outputs)}
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
@@ -266,7 +286,7 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
         tunables={"REQUESTS": requests},
     )
     launches = [*([] if draft is None else [first]), Launch(start, inputs, outputs, scratch)]
-    of_rows: Buffers = {"logits": target, "temperature": inputs["request"][1], "top_k": filters["top_k"]}
+    of_rows: Buffers = {"logits": target, "filter": (inputs["request"][1], *filters.values())}
     of_chunks: Buffers = {"current": current, "statistic": chunk_statistics}
     for level in range(num_levels):
         judge = Plan(
@@ -288,7 +308,14 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
     return [*launches, last]
 
 
-def _statistics_plan(logits: torch.Tensor, num_rows: int, num_nodes: int, level: int, is_precise: bool) -> Plan:
+def _statistics_plan(
+    logits: torch.Tensor,
+    num_rows: int,
+    num_nodes: int,
+    level: int,
+    is_precise: bool,
+    narrow: tuple[int, int] = NOT_NARROWED,
+) -> Plan:
     """Return the launch that reads the row which each request has reached, or all rows, over chunks of it."""
     vocab = logits.shape[1]
     chunk = chunk_of(vocab)
@@ -297,7 +324,7 @@ def _statistics_plan(logits: torch.Tensor, num_rows: int, num_nodes: int, level:
         statistics._row_statistics_kernel,
         grid=(num_rows, ceil_div(vocab, chunk)),
         sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
-        constants=_kind_of_rows(logits, is_precise),
+        constants={**_kind_of_rows(logits, is_precise), "ROUNDS": narrow[0]},
         tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS, "BLOCK": block_of(vocab)},
         num_warps=NUM_WARPS,
     )
@@ -308,14 +335,15 @@ def _kind_of_rows(logits: torch.Tensor, is_precise: bool) -> dict[str, Any]:
     return {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": is_precise}
 
 
-def _search_of(vocab: int) -> tuple[int, int, int, int, int]:
+def _search_of(vocab: int, narrow: tuple[int, int] = NOT_NARROWED) -> tuple[int, ...]:
     """Return how a row is searched.
 
-    That is: slots of a list, bounds of a round on lists and on the row, its blocks, and how many of them a chunk has.
+    That is: slots of a list, bounds of a round on lists and on the row, its blocks, how many of them a chunk has, and
+    how it is narrowed down.
     """
     chunk, block = chunk_of(vocab), block_of(vocab)
     listed = SLOTS * power_of_two(ceil_div(vocab, chunk))
-    return SLOTS, ways_of(listed, WAYS), ways_of(block, ROW_WAYS), block, chunk // block
+    return SLOTS, ways_of(listed, WAYS), ways_of(block, ROW_WAYS), block, chunk // block, *narrow
 
 
 def _chunk_statistics(call: Call, num_rows: int, vocab: int) -> tuple[torch.Tensor, ...]:

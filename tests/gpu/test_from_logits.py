@@ -8,9 +8,10 @@ from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
 from specsim.gpu import from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
+from specsim.gpu.kernels.from_logits import row_filters
+from specsim.gpu.launching.blocks import INTERPRETED, power_of_two
 from specsim.gpu.launching.blocks import ON_GPU as BLOCKS_ON_GPU
-from specsim.gpu.launching.blocks import power_of_two
-from specsim.gpu.launching.mode import launching
+from specsim.gpu.launching.mode import current_mode, launching
 from specsim.gpu.switches import poisoned
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
@@ -135,6 +136,115 @@ def test_weights_in_float32(cut, kind):
     cut(block=lambda size, most, interpreted: min(power_of_two(size), most, 1024))
     vocab = from_logits.LARGEST_PRECISE + 100
     check(patterns=(0x5A,), **scene(kind, 3, 4, vocab, 2, bfloat16, seed=2))
+
+
+def flat_scene(kind, dtype, seed=3):
+    """Return a call whose rows are flat and filtered by top-p first of all, so that no list suffices."""
+    arguments = scene(kind, 2, 3, 600, 2, dtype, seed=seed)
+    filters = {"temperature": (3, 4), "top_p": (0.95, 0.9), "min_p": (0, 1e-3)}
+    drawn = {name: np.array(values, np.float32) for name, values in filters.items()}
+    return {**arguments, **drawn, "top_k": np.full(2, 2**30, np.int32)}
+
+
+@pytest.fixture
+def narrowing_over(monkeypatch, cut):
+    """Return a function that narrows rows of 256 logits a block down, as otherwise those of larger vocabularies.
+
+    It takes how many rows are read at once, and over how many programs each is split.
+    """
+
+    def narrow(most_rows, num_programs):
+        monkeypatch.setattr(from_logits, "LARGEST_PRECISE", 0)
+        monkeypatch.setattr(from_logits, "MOST_SAMPLED_ROWS", most_rows)
+        cut(block=lambda size, most, interpreted: min(power_of_two(size), most, 256), chunks=lambda *_: num_programs)
+
+    return narrow
+
+
+@pytest.mark.parametrize("num_programs", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16])
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+def test_narrowing_finds_what_top_p_keeps_of_each_block(narrowing_over, kind, dtype, num_programs):
+    narrowing_over(128, num_programs)
+    arguments, launches = flat_scene(kind, dtype), []
+    with launching(observer=launches.append, blocks=current_mode().blocks):
+        GPU.run(SAMPLED, arguments)
+    assert [one.plan.name for one in launches] == [
+        "_row_statistics_kernel",
+        "_walk_sampled_kernel",
+    ]
+    bounds, masses = (tensor.cpu().numpy() for tensor in launches[1].scratch["walk"][6:8])
+    for row, logits in enumerate(arguments["logits"].astype(np.float64)):
+        temperature, top_p = (arguments[name][row // 3] for name in ("temperature", "top_p"))
+        weights = np.exp((logits - logits.max()) / temperature)
+        falling = np.sort(weights)[::-1]
+        least = falling[np.searchsorted(np.cumsum(falling), top_p * weights.sum())]
+        low, high, source, _ = bounds[row, -1].tolist()
+        if high - low > 1:
+            # The walk takes the result of the last round.
+            num_ways = masses.shape[-1]
+            tried = [low + (high - low) * way // num_ways for way in range(num_ways)] + [high]
+            reached = np.flatnonzero(masses[row, -1].sum(axis=0) >= top_p * weights.sum()).max(initial=0)
+            low, high, source = tried[reached], tried[reached + 1], (masses.shape[1] - 1) * num_ways + reached
+        assert (source >= 0, high - low) == (True, 1)
+        # The highest of the numbers that weigh as much in float32.
+        assert np.isclose(value_of_order(low, dtype), logits[weights >= least].min(), rtol=1e-5)
+        kept = np.pad(np.where(weights >= least, weights, 0), (0, 168)).reshape(3, 256).sum(axis=1)
+        assert np.allclose(masses[row, source // masses.shape[-1], :, source % masses.shape[-1]], kept, rtol=1e-5)
+
+
+def value_of_order(order, dtype):
+    """Return the number that an integer of the kernels' ``order_of`` stands for."""
+    shift = 16 if dtype is bfloat16 else 0
+    bits = order if order >= 0 else order ^ (0x7FFFFFFF >> shift)
+    return np.int32(bits << shift).view(np.float32)
+
+
+@pytest.mark.parametrize(("most_rows", "num_programs"), [(0, 1), (0, 3), (128, 2)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_acceptance_on_flat_rows(narrowing_over, kind, most_rows, num_programs):
+    narrowing_over(most_rows, num_programs)
+    check(patterns=(0xA5,), **flat_scene(kind, np.float32 if KINDS.index(kind) % 2 else bfloat16))
+
+
+@pytest.mark.parametrize("bonus", [20.72, 3.4])
+def test_what_is_left_of_a_row_without_its_rejected_drafts(narrowing_over, bonus):
+    """Both drafts of a root are one token, of all but 6e-7 of its row or of 5 % of it; 599 others are left alike."""
+    narrowing_over(128, 1)
+    final_coins = np.array([0.1, 0.4, 0.6, 0.9], np.float32)
+    arguments = scene("equal", 4, 3, 600, 1)
+    arguments["candidates"][:, 1:] = 5
+    arguments["retrieve_next_token"][:] = [1, -1, -1]
+    arguments["retrieve_next_sibling"][:] = [-1, 2, -1]
+    arguments["uniform_samples"][:] = 1 - 2**-24
+    arguments["uniform_samples_for_final_sampling"] = final_coins
+    arguments["logits"][:, 5] += bonus
+    for name, value in {"temperature": 1, "top_k": 600, "top_p": 1, "min_p": 0}.items():
+        arguments[name][:] = value
+    arguments["threshold_single"][:] = arguments["threshold_acc"][:] = 1
+    with poisoned(0xA5):
+        predict = GPU.run(SAMPLED, arguments).outputs["predict"]
+    assert predict.reshape(4, 3)[:, 0].tolist() == (1 + np.floor(599 * final_coins)).tolist()
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a compiled kernel keeps the functions that it was compiled from")
+@pytest.mark.parametrize("fault", ["a bound lower", "weights of the next bound"])
+def test_what_narrowing_finds_decides(narrowing_over, monkeypatch, fault):
+    """A planted fault in what it finds shows in what is accepted."""
+
+    def spoilt(*given):
+        threshold, block_mass, is_known = kept_of_narrowed(*given)
+        if fault == "a bound lower":
+            return threshold - 2, block_mass, is_known
+        return threshold, block_mass * 0.5, is_known
+
+    kept_of_narrowed = row_filters.kept_of_narrowed
+    narrowing_over(128, 1)
+    check(patterns=(0xA5,), **flat_scene("normal", bfloat16))
+    monkeypatch.setattr(row_filters, "kept_of_narrowed", spoilt)
+    with pytest.raises(AssertionError):
+        for seed in range(4):
+            check(patterns=(0xA5,), **flat_scene("normal", bfloat16, seed=seed))
 
 
 @pytest.mark.parametrize("num_logits", [1, 128, 256, 4096])

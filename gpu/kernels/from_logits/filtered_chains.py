@@ -6,8 +6,7 @@ import triton.language as tl
 from specsim.contracts import logit_rows
 from specsim.gpu.kernels.from_logits.chain_judges import accepts, join_blocks, write_drafts, write_record
 from specsim.gpu.kernels.from_logits.chain_rows import walk_of
-from specsim.gpu.kernels.from_logits.steps import filter_row, load_chunks, load_listed, weigh_blocks
-from specsim.gpu.kernels.from_logits.thresholds import weigh
+from specsim.gpu.kernels.from_logits.row_filters import filter_row
 
 EVERY_TOKEN = tl.constexpr(logit_rows.EVERY_TOKEN)
 
@@ -60,20 +59,15 @@ def _walk_filtered_chains_kernel(
     num_blocks, vocab, target_row_stride, target_column_stride, draft_vocab, draft_row_stride, draft_column_stride = (
         row_sizes
     )
-    current_ptr, chunk_max_ptr, block_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = walk_ptrs
+    current_ptr = walk_ptrs[0]
     WIDTH: tl.constexpr = WIDTHS[0]
     BLOCKS: tl.constexpr = WIDTHS[1]
     CHUNKS: tl.constexpr = WIDTHS[2]
-    SLOTS: tl.constexpr = SEARCH[0]
-    WAYS: tl.constexpr = SEARCH[1]
-    ROW_WAYS: tl.constexpr = SEARCH[2]
-    BLOCK: tl.constexpr = SEARCH[3]
     request = tl.program_id(0).to(tl.int64)
     current = tl.load(current_ptr + request)
     if current >= 0:
         walk = walk_of(request, request_ptrs, num_drafted, max_num_drafts)
         _, start, length, temperature, draft_temperature = walk
-        chunk_max, chunk_bound = load_chunks(chunk_max_ptr, chunk_bound_ptr, request, num_chunks, CHUNKS)
         top_k = tl.load(filter_ptrs[0] + request)
         top_p = tl.load(filter_ptrs[1] + request).to(tl.float64)
         min_p = tl.load(filter_ptrs[2] + request).to(tl.float64)
@@ -83,34 +77,15 @@ def _walk_filtered_chains_kernel(
         row_ptr = target_logits_ptr + current.to(tl.int64) * target_row_stride
         logit_ptr = row_ptr + token * target_column_stride
         logit = tl.load(logit_ptr, mask=is_token, other=float("-inf")).to(tl.float32)
-        listed_logit, listed_token = load_listed(
-            listed_logits_ptr, listed_tokens_ptr, request, num_chunks, vocab, SLOTS, CHUNKS
-        )
-
         is_greedy = temperature == 0
-        top_k = tl.where(is_greedy, 1, top_k)
         warmth = tl.where(is_greedy, 1.0, temperature)
-        largest = tl.max(chunk_max, axis=0)
-        largest = tl.where(largest > float("-inf"), largest, 0.0)
-        row = (row_ptr, vocab, target_column_stride, largest, warmth)
-        _, total = weigh_blocks(
-            block_mass_ptr, chunk_max_ptr, row, top_k, request, num_chunks, PRECISE, CHUNKS, SEARCH[4]
+        filters = (tl.where(is_greedy, 1, top_k), top_p, min_p)
+        sizes = (num_chunks, vocab, target_column_stride)
+        row, _, _, _, kept = filter_row(
+            row_ptr, request, warmth, filters, is_greedy, walk_ptrs, sizes, sizes, CHUNKS, SEARCH, SHIFT, PRECISE
         )
-        listed = (listed_logit, weigh(listed_logit, largest, warmth, PRECISE))
-        least, choice, mass, _ = filter_row(
-            listed,
-            listed_token,
-            row,
-            total,
-            tl.max(chunk_bound, axis=0),
-            (top_k, top_p, min_p),
-            is_greedy,
-            PRECISE,
-            SHIFT,
-            WAYS,
-            ROW_WAYS,
-            BLOCK,
-        )
+        least, choice, mass, _, _, _ = kept
+        largest = row[3]
 
         draft_logit = tl.zeros([], dtype=tl.float32)
         draft_largest = tl.zeros([], dtype=tl.float32)

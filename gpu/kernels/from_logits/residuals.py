@@ -1,7 +1,7 @@
 """What is left of a row once its rejected tokens are out, and the draw from it.
 
-``rejected`` is a node that was rejected, with its later siblings, or no node; and pointers to tokens and siblings, and
-the number of nodes.
+``rejected`` is a node that was rejected, with its later siblings, or no node; pointers to tokens and siblings; the
+number of nodes; and two tiles, the token of each node and its weight where the row keeps it.
 """
 
 import triton
@@ -71,30 +71,38 @@ def draw_from_row(
     coin,
     rejected,
     block_mass,
-    is_filtered,
+    is_counted,
     BLOCKS: tl.constexpr,
     PRECISE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Draw from what a row keeps: first a block of it, then a token of the block.
 
-    ``block_mass`` is the weight of each block. All blocks of a filtered row are read, and those that hold a rejected
-    token.
+    ``block_mass`` is the weight of what each block keeps, where that has been counted, and otherwise all blocks are
+    read. The weights of rejected tokens are taken away from it; where that is most of a block, so that little of the
+    difference could be trusted, the block is read.
     """
     block_tile = tl.arange(0, BLOCKS)
-    if is_filtered:
-        for block in range(0, tl.cdiv(row[1], BLOCK)):
-            weight = residual_block(row, inverse, block * BLOCK, threshold, rejected, PRECISE, BLOCK)[0]
-            block_mass = tl.where(block_tile == block, tl.sum(weight, axis=0), block_mass)
-    else:
-        child = rejected[0]
-        tries = 0
-        while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
-            block = (tl.load(rejected[1] + child) // BLOCK).to(tl.int32)
-            weight = residual_block(row, inverse, block * BLOCK, threshold, rejected, PRECISE, BLOCK)[0]
-            block_mass = tl.where(block_tile == block, tl.sum(weight, axis=0), block_mass)
-            child = tl.load(rejected[2] + child)
-            tries += 1
+    is_read = block_tile < tl.where(is_counted, 0, tl.cdiv(row[1], BLOCK))
+    removed = tl.zeros([BLOCKS], dtype=tl.float64)
+    child = rejected[0]
+    tries = 0
+    is_removed = rejected[4] < 0
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        token = tl.load(rejected[1] + child).to(tl.int32)
+        is_same = rejected[4] == token
+        weight = tl.max(tl.where(is_same & (is_removed == 0), rejected[5], 0.0), axis=0)
+        is_removed = is_removed | is_same
+        removed += tl.where(block_tile == token // BLOCK, weight.to(tl.float64), 0.0)
+        child = tl.load(rejected[2] + child)
+        tries += 1
+    block_mass -= removed
+    is_read = is_read | (block_mass < removed)
+    block = tl.min(tl.where(is_read, block_tile, BLOCKS), axis=0)
+    while block < BLOCKS:
+        weight = residual_block(row, inverse, block * BLOCK, threshold, rejected, PRECISE, BLOCK)[0]
+        block_mass = tl.where(block_tile == block, tl.sum(weight, axis=0), block_mass)
+        block = tl.min(tl.where(is_read & (block_tile > block), block_tile, BLOCKS), axis=0)
     goal = coin * tl.sum(block_mass, axis=0)
     chosen, last = first_beyond(block_mass, block_tile, 0.0, goal)
     chosen = tl.maximum(tl.minimum(chosen, tl.maximum(last, 0)), 0)

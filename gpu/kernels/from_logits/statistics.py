@@ -8,6 +8,9 @@ from specsim.gpu.kernels.from_logits.thresholds import order_of, read_logits, se
 SPARE = tl.constexpr(14)
 """Logits that a list asks for beyond top-k: room for a chunk that holds more than its share of the largest."""
 
+MOST_ROUNDS = tl.constexpr(8)
+"""Rounds in which a row is narrowed down, at most."""
+
 PARTS = tl.constexpr(256)
 """Parts of a chunk, one a thread of eight warps; a bound is first sought among their largest logits."""
 
@@ -122,8 +125,7 @@ def list_largest(
 def _row_statistics_kernel(
     logits_ptr,
     current_ptr,
-    temperature_ptr,
-    top_k_ptr,
+    filter_ptrs,
     statistic_ptrs,
     num_nodes,
     level,
@@ -136,6 +138,7 @@ def _row_statistics_kernel(
     SHIFT: tl.constexpr,
     PRECISE: tl.constexpr,
     BLOCK: tl.constexpr,
+    ROUNDS: tl.constexpr,
 ):
     """Read one chunk of a row; what its list may hold is read again, from cache.
 
@@ -143,10 +146,12 @@ def _row_statistics_kernel(
     its turn.
 
     Every logit of the chunk that reaches the bound is listed. Where the largest logit alone occurs too often, the bound
-    lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk. The
-    weights of its blocks are left out where top-k makes them meaningless.
+    lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk, one
+    of inf that there is no list, for the row is not filtered. The weights of its blocks are left out where top-k makes
+    them meaningless. No program has narrowed a row down yet in any of ROUNDS rounds.
     """
-    chunk_max_ptr, block_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
+    chunk_max_ptr, block_mass_ptr, chunk_bound_ptr = statistic_ptrs[0], statistic_ptrs[1], statistic_ptrs[2]
+    listed_logits_ptr, listed_tokens_ptr = statistic_ptrs[3], statistic_ptrs[4]
     place = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     nodes = tl.maximum(num_nodes, 1)
@@ -157,29 +162,45 @@ def _row_statistics_kernel(
         first = chunk * (UNITS * UNIT)
         token = first + tl.arange(0, UNITS)[:, None] * UNIT + tl.arange(0, UNIT)[None, :]
         logit = read_logits(row_ptr, token, vocab, column_stride)
-        temperature = tl.load(temperature_ptr + request)
-        top_k = tl.where(temperature == 0, 1, tl.load(top_k_ptr + request))
-        wanted = tl.minimum(tl.minimum(top_k, SLOTS) + SPARE, SLOTS // 2)
+        temperature = tl.load(filter_ptrs[0] + request)
+        top_k = tl.where(temperature == 0, 1, tl.load(filter_ptrs[1] + request))
+        is_filtered = (
+            (top_k < vocab) | (tl.load(filter_ptrs[2] + request) < 1) | (tl.load(filter_ptrs[3] + request) > 0)
+        )
+        share = place * tl.num_programs(1) + chunk
         unit_max = tl.max(logit, axis=1)
         part_max = tl.max(tl.reshape(unit_max, [UNITS // PARTS, PARTS]), axis=0)
         largest = tl.max(part_max, axis=0)
-        least = value_of(order_of(tl.full([], float("-inf"), dtype=tl.float32), SHIFT) + 1, SHIFT)
-        bound = least
-        if tl.sum((unit_max >= least).to(tl.int32), axis=0) > SLOTS:
-            bound = tl.maximum(bound_of_parts(part_max, largest, wanted, SHIFT), least)
-            if tl.sum((unit_max >= bound).to(tl.int32), axis=0) > SLOTS:
-                bound = lowest_of_few(unit_max, bound, largest, SLOTS, SHIFT)
-
-        share = place * tl.num_programs(1) + chunk
-        logits_list_ptr = listed_logits_ptr + share * SLOTS
-        tokens_list_ptr = listed_tokens_ptr + share * SLOTS
-        row = (row_ptr, vocab, column_stride)
-        bound = list_largest(
-            logits_list_ptr, tokens_list_ptr, row, first, unit_max, bound, largest, least, UNITS, UNIT, SLOTS, SHIFT
-        )
+        bound = tl.full([], float("inf"), dtype=tl.float32)
+        if is_filtered:
+            wanted = tl.minimum(tl.minimum(top_k, SLOTS) + SPARE, SLOTS // 2)
+            least = value_of(order_of(tl.full([], float("-inf"), dtype=tl.float32), SHIFT) + 1, SHIFT)
+            bound = least
+            if tl.sum((unit_max >= least).to(tl.int32), axis=0) > SLOTS:
+                bound = tl.maximum(bound_of_parts(part_max, largest, wanted, SHIFT), least)
+                if tl.sum((unit_max >= bound).to(tl.int32), axis=0) > SLOTS:
+                    bound = lowest_of_few(unit_max, bound, largest, SLOTS, SHIFT)
+            bound = list_largest(
+                listed_logits_ptr + share * SLOTS,
+                listed_tokens_ptr + share * SLOTS,
+                (row_ptr, vocab, column_stride),
+                first,
+                unit_max,
+                bound,
+                largest,
+                least,
+                UNITS,
+                UNIT,
+                SLOTS,
+                SHIFT,
+            )
+            bound = tl.where(bound > least, bound, float("-inf"))
         tl.store(chunk_max_ptr + share, largest)
         if PRECISE | (top_k >= vocab):
             blocks: tl.constexpr = UNITS * UNIT // BLOCK
             mass = weight_of_blocks(row_ptr, first, vocab, column_stride, largest, temperature, PRECISE, blocks, BLOCK)
             tl.store(block_mass_ptr + share * blocks + tl.arange(0, blocks), mass)
-        tl.store(chunk_bound_ptr + share, tl.where(bound > least, bound, float("-inf")))
+        tl.store(chunk_bound_ptr + share, bound)
+        if ROUNDS > 0:
+            turn = tl.arange(0, MOST_ROUNDS)
+            tl.store(statistic_ptrs[7] + place * ROUNDS + turn, 0, mask=turn < tl.where(chunk == 0, ROUNDS, 0))

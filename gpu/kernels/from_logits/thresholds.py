@@ -127,6 +127,17 @@ def search(
 
 
 @triton.jit
+def lowest_of_top_p(row, mass, top_p, least, high, SHIFT: tl.constexpr):
+    """Return a bound below ``high`` that the share of top-p in a weight reaches, as an integer of ``order_of``.
+
+    It is ``least`` at least; all logits below it have at most half of the weight that top-p may drop.
+    """
+    spare = (mass * (1 - top_p) / row[1] * 0.5).to(tl.float32)
+    low = order_of(row[3] + row[4] * tl.log(spare), SHIFT) - 1
+    return tl.minimum(tl.maximum(low, order_of(least, SHIFT)), high - 1)
+
+
+@triton.jit
 def share_from(listed, row, bound, inverse, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
     """Return the share of the least logit that reaches a bound."""
     if IS_ROW:
