@@ -1,9 +1,10 @@
-"""Three switches of the GPU layer, all off in production.
+"""Four switches of the GPU layer, all off in production.
 
 ``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation; the
 variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output with a pattern before the
 kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets workers capture graphs
-where there is no GPU.
+where there is no GPU. ``guarding_buffers()`` puts zones around what workers load batches into, which nothing may write,
+and poisons it before it is loaded; ``SPECSIM_DEBUG=1`` does that from the start, too.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ IS_DEBUGGED = says_yes(DEBUG)
 _CHECKS_VALUES: ContextVar[bool] = ContextVar("checks_values", default=IS_DEBUGGED)
 _POISON: ContextVar[int | None] = ContextVar("poison", default=None)
 _SIMULATES_GRAPHS: ContextVar[bool] = ContextVar("simulates_graphs", default=False)
+_GUARDS_BUFFERS: ContextVar[bool] = ContextVar("guards_buffers", default=IS_DEBUGGED)
 _IS_CAPTURING: ContextVar[bool] = ContextVar("is_capturing", default=False)
 
 
@@ -52,6 +54,16 @@ def simulating_graphs(is_on: bool = True) -> Iterator[None]:
 
 
 @contextmanager
+def guarding_buffers(is_on: bool = True) -> Iterator[None]:
+    """Let workers that are made and run in the block watch what they load batches into, or not; the host then waits."""
+    token = _GUARDS_BUFFERS.set(is_on)
+    try:
+        yield
+    finally:
+        _GUARDS_BUFFERS.reset(token)
+
+
+@contextmanager
 def capturing() -> Iterator[None]:
     """Say that the block is a capture of a simulated graph."""
     token = _IS_CAPTURING.set(True)
@@ -74,6 +86,11 @@ def is_capturing() -> bool:
 def simulates_graphs() -> bool:
     """Return whether graphs are simulated where there is no GPU."""
     return _SIMULATES_GRAPHS.get()
+
+
+def guards_buffers() -> bool:
+    """Return whether what batches are loaded into is guarded and poisoned."""
+    return _GUARDS_BUFFERS.get()
 
 
 def poison_pattern() -> int | None:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.config import SpecConfig
-from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.cut import cut_drafts
@@ -21,6 +20,7 @@ from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import accept, greedy_choices, links_of
+from specsim.gpu.worker.static import poison_static, require_guards, static_zeros
 from specsim.gpu.worker.transfer import pinned
 from specsim.phases import VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import TargetBatch, TargetOutput
@@ -98,13 +98,13 @@ class Stages:
         self._parts = {part[-1]: part for part in parts}
         self._batch = padding_of(like, size)
         num_slots = size * self._config.num_draft_tokens
-        self._window = torch.zeros(num_slots, dtype=torch.int64, device=DEVICE) if is_v1 else None
-        self._deepest = torch.zeros(size, dtype=torch.int64, device=DEVICE) if kind.is_cut else None
+        self._window = static_zeros((num_slots,), torch.int64) if is_v1 else None
+        self._deepest = static_zeros((size,), torch.int64) if kind.is_cut else None
         self._graphs: dict[str, Graph] = {}
 
     def load(self, batch: Any, window: Tensor | None = None, own_steps: Sequence[int] | None = None) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays after it."""
-        for name, values in _tensors(batch).items():
+        for name, values in poison_static(self._loaded(), _tensors(batch)).items():
             held = getattr(self._batch, name)
             held[: len(values)].copy_(values, non_blocking=True)
             if len(values) < len(held):
@@ -121,10 +121,16 @@ class Stages:
         """Run the part that ends with a stage; nothing where the stage is inside of a part."""
         if stage in self._graphs:
             self._graphs[stage].replay()
+            require_guards(self._loaded())
             return
         steps = {"draft": self._draft, "target": self._target, "accept": self._accept, "settle": self._settle}
         for one in self._parts.get(stage, ()):
             steps[one]()
+
+    def _loaded(self) -> dict[str, Tensor]:
+        """Return the buffers that ``load`` fills, by name."""
+        own = {"window": self._window, "deepest": self._deepest}
+        return _tensors(self._batch) | {name: values for name, values in own.items() if values is not None}
 
     def capture(self, memory: Any | None) -> Any:
         """Capture every part into the memory that all graphs of the worker share, and return that memory.
@@ -276,7 +282,7 @@ def padding_of(batch: Batch, size: int) -> Batch:
     """Return a batch of requests that are padding: zeros, in row 0 and of length 1, as many as are asked for."""
     padding: dict[str, Any] = {}
     for name, values in _tensors(batch).items():
-        padding[name] = torch.zeros((size, *values.shape[1:]), dtype=values.dtype, device=DEVICE)
+        padding[name] = static_zeros((size, *values.shape[1:]), values.dtype)
         if name == "seq_lens":
             padding[name].fill_(1)
     changed: Batch = replace(batch, **padding)  # type: ignore[type-var]

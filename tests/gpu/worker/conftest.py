@@ -1,11 +1,11 @@
-"""Workers that are asked for graphs capture them here, simulated where there is no GPU."""
+"""Workers that are asked for graphs capture them here, simulated where there is no GPU; what they load is guarded."""
 
 import pytest
 
-from specsim.gpu.switches import simulating_graphs
+from specsim.gpu.switches import guarding_buffers, simulating_graphs
 
 
 @pytest.fixture(autouse=True)
 def _graphs():
-    with simulating_graphs():
+    with simulating_graphs(), guarding_buffers():
         yield

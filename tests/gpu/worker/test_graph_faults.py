@@ -116,9 +116,10 @@ RUNS = {
     "v2": Run(),
     "v1": Run(is_v1=True),
     "mixed": Run(schedule=MIXED),
+    "narrower": Run(schedule=Schedule(num_drafts=PatternNumbers((1,)))),
     "sampled": Run(sampling=SamplingParameters(1.2, seed=3)),
 }
-LOAD, ACCEPT, CAPTURE = Stages.load, Stages._accept, Batches._capture
+INIT, LOAD, ACCEPT, CAPTURE = Stages.__init__, Stages.load, Stages._accept, Batches._capture
 TAKE, READ, BUCKET = WaitingRows.take, WaitingRows.read, stages.bucket_for
 
 
@@ -160,6 +161,28 @@ def count_once(self):
     if not hasattr(self, "first_count"):
         self.first_count = self.verify_output.num_accepted_tokens
     self.verify_output = replace(self.verify_output, num_accepted_tokens=self.first_count)
+
+
+def count_in_place(self):
+    """Accept, and count tokens where drafts are counted, so that both counts are one buffer."""
+    ACCEPT(self)
+    drafts = self.verify_output.num_accepted_drafts
+    self.verify_output = replace(self.verify_output, num_accepted_tokens=drafts.add_(1))
+
+
+def pad_past_the_end(self):
+    """Accept, and clear a row more than the batch has."""
+    ACCEPT(self)
+    rows = self._batch.req_pool_indices
+    rows.as_strided((len(rows) + 1,), (1,))[-1:].zero_()
+
+
+def sized_by_the_targets_formula(self, shared, kind, *arguments):
+    """Size the stages of fewer steps as if a draft's one token a request grew with them, as the target's tree does."""
+    INIT(self, shared, kind, *arguments)
+    if kind.num_steps < shared.config.num_steps:
+        num_tokens = kind.num_steps + 1 - shared.config.num_steps
+        self._config = replace(self._config, num_draft_tokens=num_tokens)
 
 
 def look_at_a_count(self):
@@ -206,6 +229,19 @@ FAULTS = {
     "slots of an earlier batch": Fault(((Stages, "load", load_once),), AssertionError, "out_cache_loc", RUNS["v1"]),
     "one of the counts is left from before": Fault(
         ((Stages, "_accept", count_once),), AssertionError, "num_accepted_tokens"
+    ),
+    "both counts are one buffer": Fault(
+        ((Stages, "_accept", count_in_place),), AssertionError, "num_accepted_drafts", shows_eagerly=True
+    ),
+    "a write past what is loaded": Fault(
+        ((Stages, "_accept", pad_past_the_end),), CaptureError, "wrote past req_pool_indices"
+    ),
+    "a width of drafts by the target's formula": Fault(
+        ((Stages, "__init__", sized_by_the_targets_formula),),
+        SpecRejection,
+        "num_draft_tokens",
+        RUNS["narrower"],
+        shows_eagerly=True,
     ),
     "the host waits": Fault(((Stages, "_accept", look_at_a_count),), CaptureError, "the host waits for the device"),
     "a bucket that is too small": Fault(
