@@ -1,6 +1,7 @@
 """Runs of the documentation's transformer in graphs, judged token by token: choices may differ where logits nearly tie.
 
-``python -m tests.gpu.worker.transformer_runs --help`` runs some at any size, and prints how they compare.
+``python -m tests.gpu.worker.transformer_runs --help`` says how to run some at any size; without a GPU it needs
+``TRITON_INTERPRET=1``.
 """
 
 import argparse
