@@ -22,7 +22,7 @@ def _copy_rows_kernel(
     REQUESTS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
-    """Copy the words of a block of requests between their rows and their places, of every field in turn."""
+    """Copy words of one field of a block of requests between their rows and their places."""
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
     is_request = request < num_requests
@@ -31,13 +31,14 @@ def _copy_rows_kernel(
     # Requests that pad a batch read row 0 and leave it as it is.
     is_kept = is_request if GATHERS else is_request & (row > 0)
     for field in tl.static_range(NUM_FIELDS):
-        mask = is_kept[:, None] & (word < widths[field])[None, :]
-        row_ptr = field_ptrs[field] + row[:, None] * widths[field] + word[None, :]
-        place_ptr = entry_ptrs[field] + request[:, None] * widths[field] + word[None, :]
-        if GATHERS:
-            tl.store(place_ptr, tl.load(row_ptr, mask=mask), mask=mask)
-        else:
-            tl.store(row_ptr, tl.load(place_ptr, mask=mask), mask=mask)
+        if field == tl.program_id(2):
+            mask = is_kept[:, None] & (word < widths[field])[None, :]
+            row_ptr = field_ptrs[field] + row[:, None] * widths[field] + word[None, :]
+            place_ptr = entry_ptrs[field] + request[:, None] * widths[field] + word[None, :]
+            if GATHERS:
+                tl.store(place_ptr, tl.load(row_ptr, mask=mask), mask=mask)
+            else:
+                tl.store(row_ptr, tl.load(place_ptr, mask=mask), mask=mask)
 
 
 @triton.jit
@@ -101,6 +102,7 @@ def _compact_paths_kernel(
     positions_ptr,
     forward_seq_lens_ptr,
     select_index_ptr,
+    committed_lens_ptr,
     num_rows,
     num_nodes,
     width,
@@ -130,6 +132,7 @@ def _compact_paths_kernel(
         count = tl.load(num_accepted_tokens_ptr + request, mask=is_root, other=1).to(tl.int64)
         tl.store(forward_seq_lens_ptr + request, length + num_nodes, mask=is_root)
         tl.store(select_index_ptr + request, row + count - 1, mask=is_root)
+        tl.store(committed_lens_ptr + request, length + count, mask=is_root)
     if hidden_states_ptr is not None:
         word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
         is_word = (word < num_words)[None, :]

@@ -103,7 +103,7 @@ def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, oper
         select_index=compacted.select_index,
         num_draft_tokens=verify_input.num_draft_tokens,
     )
-    return extend_input, compacted.tokens
+    return extend_input, compacted.committed_lens, compacted.tokens
 
 
 def choose_beams(

@@ -54,7 +54,7 @@ _ENTRIES = array("entries", "like fields [request, ...]", Unit.ANY, each="field"
 
 @fused(Contract((REQ_POOL_INDICES, _FIELDS, _ENTRIES), writes=("entries",)), "semantics J.2")
 def gather_rows(call: Call) -> Launch | None:
-    """Read the rows of a batch, of every field that waits by row; one launch over requests and words."""
+    """Read the rows of a batch, of every field that waits by row; one launch over requests, words and fields."""
     return _copy_rows(call, gathers=True)
 
 
@@ -79,7 +79,7 @@ def _copy_rows(call: Call, gathers: bool) -> Launch | None:
     return Launch(
         Plan(
             kernels._copy_rows_kernel,
-            grid=(ceil_div(axes["request"], requests), ceil_div(max(widths), words)),
+            grid=(ceil_div(axes["request"], requests), ceil_div(max(widths), words), len(pairs)),
             sizes={"widths": widths, "num_requests": axes["request"], "num_rows": axes["row"]},
             constants={"NUM_FIELDS": len(pairs), "GATHERS": gathers},
             tunables={"REQUESTS": requests, "WORDS": words},
@@ -150,6 +150,7 @@ def finish_paths(call: Call) -> Launch | None:
             POSITIONS,
             array("forward_seq_lens", "int64 [request]", Unit.COUNT),
             array("select_index", "int64 [request]", Unit.NODE),
+            array("committed_lens", "int64 [request]", Unit.COUNT),
         ),
     ),
     "semantics C.5, D.6",

@@ -24,10 +24,11 @@ def _seeding(fault: Fault) -> type[FrozenSide]:
             verify_input: VerifyInput,
             verify_output: VerifyOutput,
             phase: DraftExtendInput,
+            seq_lens: Array,
             pools: Pools,
         ) -> DraftInput:
             changed = fault(verify_input, verify_output, phase)
-            return super().extend(row, verify_input, verify_output, changed, pools)
+            return super().extend(row, verify_input, verify_output, changed, seq_lens, pools)
 
     return FaultySide
 

@@ -95,6 +95,7 @@ class KeptBefore(LayeredSide):
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
+        seq_lens: Array,
         pools: Pools,
     ) -> DraftInput:
         """Append first."""
@@ -102,7 +103,7 @@ class KeptBefore(LayeredSide):
         committed = phase.num_accepted_tokens.astype(np.int32)
         self._operations.assign_hidden_states_pool(phase.hidden_states, starts, committed, row, self._pool)
         before = self._pool.copy()
-        extended = super().extend(row, verify_input, verify_output, phase, pools)
+        extended = super().extend(row, verify_input, verify_output, phase, seq_lens, pools)
         self._pool[...] = before
         return extended
 

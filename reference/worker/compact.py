@@ -36,7 +36,7 @@ def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, oper
         select_index=prepared.select_index,
         num_draft_tokens=num_nodes,
     )
-    return extend_input, predict
+    return extend_input, verify_input.seq_lens + phase.num_accepted_tokens, predict
 
 
 def move_accepted(

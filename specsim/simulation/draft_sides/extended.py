@@ -48,8 +48,9 @@ class ExtendedSide(DraftSide[Any, AnyPools, Any, Any]):
     ) -> Followed[Any]:
         """Bring ids and hidden states of the paths to the front, and extend over all nodes."""
         is_chain = config.topk == 1
-        extend_input, tokens = self._arrays.compact(verify_input, verify_output, is_chain, self._operations)
-        extended = self.extend(start.req_pool_indices, verify_input, verify_output, extend_input, pools)
+        compacted = self._arrays.compact(verify_input, verify_output, is_chain, self._operations)
+        extend_input, seq_lens, tokens = compacted
+        extended = self.extend(start.req_pool_indices, verify_input, verify_output, extend_input, seq_lens, pools)
         return Followed(extended, extend_input, tokens.reshape(-1, config.num_draft_tokens))
 
     def follow_ragged(
@@ -81,9 +82,10 @@ class ExtendedSide(DraftSide[Any, AnyPools, Any, Any]):
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
+        seq_lens: Any,
         pools: AnyPools,
     ) -> DraftInput:
-        """Catch up with a verify of V2, in windows of one width."""
+        """Catch up with a verify of V2, in windows of one width; ``seq_lens`` int64 [request] are those after it."""
 
     def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
         """Return what V1 installs after a verify under the tag that ``extend_ragged`` expects."""

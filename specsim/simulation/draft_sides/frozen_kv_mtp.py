@@ -89,12 +89,12 @@ class FrozenSide(ExtendedSide):
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
+        seq_lens: Any,
         pools: AnyPools,
     ) -> DraftInput:
         """Return what starts the next drafts: the rows that an extend would select, without its forward."""
         del pools
         expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND_V2)
-        seq_lens = verify_input.seq_lens + phase.num_accepted_tokens
         return self._seeds(row, seq_lens, verify_output.bonus_tokens, phase.hidden_states, phase.select_index)
 
     def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:

@@ -11,8 +11,11 @@ from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
 
 ArrayT = TypeVar("ArrayT")
-Compacted = tuple[DraftExtendInput, Any]
-"""The input of an extend after a verify, and int32 [request*node], the output tokens of each request at the front."""
+Compacted = tuple[DraftExtendInput, Any, Any]
+"""The input of an extend after a verify, int64 [request], the lengths after it, and int32 [request*node], its tokens.
+
+The output tokens of each request are at the front.
+"""
 
 
 class ArrayLibrary(Protocol):

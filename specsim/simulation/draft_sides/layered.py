@@ -111,6 +111,7 @@ class LayeredSide(ExtendedSide):
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
+        seq_lens: Any,
         pools: AnyPools,
     ) -> DraftInput:
         """Run layer s over the nodes and the s positions in front of them."""
@@ -127,8 +128,7 @@ class LayeredSide(ExtendedSide):
             ends=phase.forward_seq_lens,
         )
         keys = pools.keys_of_extend(row, verify_input, phase, self._operations)
-        seq_lens, bonus_tokens = verify_input.seq_lens + counts, verify_output.bonus_tokens
-        return self._follow(row, window, keys, True, counts, seq_lens, bonus_tokens, pools)
+        return self._follow(row, window, keys, True, counts, seq_lens, verify_output.bonus_tokens, pools)
 
     def extend_ragged(self, batch: Batch, pools: AnyPools) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""

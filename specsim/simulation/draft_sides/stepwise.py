@@ -90,6 +90,7 @@ class StepwiseSide(ExtendedSide):
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
+        seq_lens: Any,
         pools: AnyPools,
     ) -> DraftInput:
         """Run the draft over all nodes, whose window it fills again; the row after each path proposes (D.6)."""
@@ -103,7 +104,6 @@ class StepwiseSide(ExtendedSide):
             hidden_states=phase.hidden_states,
             select=phase.select_index,
         )
-        seq_lens = verify_input.seq_lens + phase.num_accepted_tokens
         return self._catch_up(batch, seq_lens, verify_output.bonus_tokens, pools)
 
     def extend_ragged(self, batch: Batch, pools: AnyPools) -> DraftInput:

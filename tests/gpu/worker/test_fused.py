@@ -118,7 +118,7 @@ def test_paths_are_compacted_as_by_one_operation_after_another(
 
     prepared = gpu.prepare_for_extend_to_fill_draft_kvcache(lengths, counts, num_nodes)
     tokens = at_the_front(predict)
-    expected = (tokens.long(), tokens, at_the_front(states), *prepared)
+    expected = (tokens.long(), tokens, at_the_front(states), *prepared, lengths + counts)
     for one, other in zip(got, expected, strict=True):
         assert one is other is None or torch.equal(one, other)
 

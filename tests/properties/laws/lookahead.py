@@ -38,12 +38,12 @@ class Lookahead(StepwiseSide):
         drafts = [grown(texts.get(int(row), []), int(bonus), config) for row, bonus in pairs]
         return verify_input_of(drafts, width, start.seq_lens, verify_slots(), self._operations)
 
-    def extend(self, row, verify_input, verify_output, phase, pools):
+    def extend(self, row, verify_input, verify_output, phase, seq_lens, pools):
         tokens = phase.input_ids.reshape(len(row), verify_input.num_draft_tokens).tolist()
         counts = zip(row, verify_input.seq_lens, phase.num_accepted_tokens, tokens, strict=True)
         for one, length, count, own in counts:
             self.hear(one, int(length) + 1, own[: int(count)])
-        return super().extend(row, verify_input, verify_output, phase, pools)
+        return super().extend(row, verify_input, verify_output, phase, seq_lens, pools)
 
 
 def grown(text, last, config):
