@@ -20,6 +20,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
+ITERATION = "decode iteration"
 ITERATION_BATCHES = (1, 8, 64, 256)
 ITERATIONS, WARM_UPS = 20, 5
 
@@ -87,7 +88,7 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
             how = "one graph" if use_graphs else "single launches"
             shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
             host_us = summary(host_times[WARM_UPS:])[0]
-            latencies.append(Latency("decode iteration", shape, *summary(times[WARM_UPS:]), "-", host_us))
+            latencies.append(Latency(ITERATION, shape, *summary(times[WARM_UPS:]), "-", host_us))
     return latencies
 
 
@@ -122,7 +123,7 @@ def started(
     model: Model[Tensor], batch: int, topk: int, nodes: int, use_graphs: bool
 ) -> tuple[Callable[[], None], Callable[[], object]]:
     """Prefill requests; return what launches an iteration of them, and what brings their lengths back."""
-    config = SpecConfig(topk=topk, num_steps=5, num_draft_tokens=nodes)
+    config = SpecConfig(topk=topk, num_steps=min(5, nodes - 1), num_draft_tokens=nodes)
     requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
     worker = GpuWorker(config, model, sizes_for(config, requests, batch), use_graphs=use_graphs)
     engine = Engine(worker, batch)

@@ -85,7 +85,7 @@ class Work:
         return self.build()
 
 
-def shape_of(row: Row, sizes: EngineSizes) -> str:
+def shape_of(sizes: EngineSizes, kind: str) -> str:
     """Return a batch, other sizes that are not as usual, and what is particular of a row in words."""
     usual = EngineSizes(sizes.batch)
     changed = {
@@ -95,9 +95,7 @@ def shape_of(row: Row, sizes: EngineSizes) -> str:
         f"length {sizes.length:,}": sizes.length != usual.length,
     }
     requests = "1 request" if sizes.batch == 1 else f"{sizes.batch} requests"
-    return ", ".join(
-        [requests, *[words for words, is_changed in changed.items() if is_changed], *filter(None, [row.kind])]
-    )
+    return ", ".join([requests, *[words for words, is_changed in changed.items() if is_changed], *filter(None, [kind])])
 
 
 @dataclass(frozen=True)
@@ -114,19 +112,19 @@ class Timed:
     median_us: float
     low_us: float
     high_us: float
-    floor_us: float
-    num_bytes: int
-    num_launches: int
-    num_inputs: int
+    floor_us: float | None
+    num_bytes: int | None
+    num_launches: int | None
+    num_inputs: int | None
     share_of_copy: float | None = None
     eager_us: float | None = None
     torch_us: float | None = None
     peer_us: float | None = None
 
     @property
-    def times_floor(self) -> float:
-        """How many times its floor a call takes."""
-        return self.median_us / self.floor_us
+    def times_floor(self) -> float | None:
+        """How many times its floor a call takes, where it has one."""
+        return None if self.floor_us is None else self.median_us / self.floor_us
 
     @property
     def peer_times_ours(self) -> float | None:
@@ -161,7 +159,9 @@ def works_of(operations: Collection[str] = (), batches: Iterable[int] = BATCHES)
 def work_of(row: Row, sizes: EngineSizes) -> Work:
     """Return what is timed of a row at some sizes."""
     plain = PLAIN.get((row.operation, row.kind))
-    return Work(row.operation, shape_of(row, sizes), partial(inputs_of, row, sizes), row.needed, sizes.batch, plain)
+    return Work(
+        row.operation, shape_of(sizes, row.kind), partial(inputs_of, row, sizes), row.needed, sizes.batch, plain
+    )
 
 
 def call_once(operation: str, arguments: dict[str, Any], needed: Counts) -> tuple[int, int]:

@@ -77,7 +77,7 @@ def growths_of(axis: str, operations: Collection[str] = ()) -> Iterator[Growth]:
     """Yield the rows of some operations, or of all, that have an axis."""
     for row in rows_of(operations):
         if has_axis(row, axis):
-            shapes = tuple(shape_of(row, sizes_along(axis, size)) for size in AXES[axis])
+            shapes = tuple(shape_of(sizes_along(axis, size), row.kind) for size in AXES[axis])
             yield Growth(axis, row.operation, row.kind, AXES[axis], shapes)
 
 

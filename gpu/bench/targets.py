@@ -11,7 +11,7 @@ from specsim.config import TreeMaskMode
 from specsim.conformance.backend import Backend
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
-from specsim.gpu.bench.decode import measure_around_the_model, measure_iterations
+from specsim.gpu.bench.decode import ITERATION, measure_around_the_model, measure_iterations
 from specsim.gpu.bench.every import Machine, Timed, Unmeasured, Work, measure_every
 from specsim.gpu.bench.from_logits import EVERYTHING, FLAT_BONUS, TOP_K, TOP_P, VOCAB, greedy_inputs, sampled_inputs
 from specsim.gpu.bench.iteration import EngineSizes, Iteration
@@ -23,7 +23,6 @@ from specsim.gpu.bench.timing import summary
 GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
 TREES = ((1, 16), (16, 16), (64, 16), (64, 32))
 AROUND_US, KERNELS, EAGER_US = 45.0, 35, 1500.0
-ITERATION = "decode iteration"
 
 
 @dataclass(frozen=True)

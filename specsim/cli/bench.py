@@ -1,7 +1,7 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from specsim.operations import RECORDS
 if TYPE_CHECKING:
     from specsim.conformance.backend import Backend
     from specsim.gpu.bench.every import Machine, Work
+    from specsim.gpu.bench.growth import Growth
+    from specsim.gpu.bench.iteration import EngineSizes
     from specsim.properties.conformance.report import Report
 
 AXES = ("batch", "nodes", "topk", "vocab", "length")
@@ -40,6 +42,7 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     type=Name("operation", lambda: RECORDS),
     help="Time only this one of --all; repeatable.",
 )
+@click.option("--iteration", "times_iteration", is_flag=True, help="Time whole decode iterations, as one of --all.")
 @click.option(
     "--peer",
     metavar="MODULE",
@@ -87,6 +90,7 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
 def bench(
     measures_all: bool,
     operations: tuple[str, ...],
+    times_iteration: bool,
     peer: str | None,
     batches: tuple[int, ...],
     axes: tuple[str, ...],
@@ -116,13 +120,13 @@ def bench(
     --grow times each operation at several sizes of an axis: 1 to 1,024 requests, 4 to 256 nodes, topk 1 to 16, a
     vocabulary of 32,000 to 262,144, a length of 1,024 to 131,072. Other sizes stay, 64 requests among them.
     """
-    chooses_rows = measures_all or bool(operations or axes) or (peer is not None and profile is None)
+    chooses_rows = measures_all or times_iteration or bool(operations or axes) or (peer is not None and profile is None)
     if profile is not None and chooses_rows:
-        raise Failed("--profile says what is timed, and --all, --operation and --grow say it too", Exit.USAGE)
+        raise Failed("--profile says what is timed, as --all, --operation, --iteration and --grow do", Exit.USAGE)
     if axes and batches:
         raise Failed("--grow says at which sizes rows are timed, and --batch says it too", Exit.USAGE)
     if batches and not chooses_rows:
-        raise Failed("--batch is for rows of --all, --operation or --peer, and none of them is there", Exit.USAGE)
+        raise Failed("--batch is for rows of --all, --operation, --iteration or --peer, and there are none", Exit.USAGE)
     if tolerance is not None and saved is None:
         raise Failed("--tolerance is that of --baseline, and there is none", Exit.USAGE)
     baseline = None if saved is None else read_baseline(saved)
@@ -137,13 +141,11 @@ def bench(
     beside = None if peer is None else _load_peer(peer, operations)
     load_implementation(OURS)
     if chooses_rows:
-        chosen = operations or tuple(name for name in RECORDS if measures_all or beside is None or beside.has(name))
-        works, growths = _choose_works(chosen, batches, axes)
-        checked = tuple(dict.fromkeys(work.operation for work in works))
-        _require_agreement(_check_isolated(checked, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
-        timings = _time_works(device, works, beside)
-        if axes:
-            timings = replace(timings, about={**timings.about, "growth": growths})
+        if not operations and (measures_all or not times_iteration or beside is not None):
+            operations = tuple(name for name in RECORDS if measures_all or beside is None or beside.has(name))
+        rows = _choose(operations, times_iteration, batches, axes)
+        _require_agreement(_check_isolated(rows.checked, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
+        timings = _time_rows(device, rows, beside)
     elif profile is not None:
         from specsim.gpu.bench.targets import TARGETS
 
@@ -193,28 +195,49 @@ def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:
     return Timings(_about(device), device, OF_KNOWN_SHAPES, list(map(asdict, latencies)), key="latencies")
 
 
-def _choose_works(
-    operations: tuple[str, ...], batches: tuple[int, ...], axes: tuple[str, ...]
-) -> "tuple[list[Work], list[dict[str, Any]]]":
-    """Return what is timed: rows of some operations at some batches, or along some axes; and the rows of each axis.
+@dataclass(frozen=True)
+class _Chosen:
+    """What is timed: operations on inputs, and iterations of some sizes; ``growths`` are the rows of each axis."""
+
+    works: "list[Work]"
+    iterations: "list[EngineSizes]"
+    growths: "list[Growth]"
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The operations that have to agree with the reference: an iteration runs any of them."""
+        return tuple(RECORDS) if self.iterations else tuple(dict.fromkeys(work.operation for work in self.works))
+
+
+def _choose(
+    operations: tuple[str, ...], times_iteration: bool, batches: tuple[int, ...], axes: tuple[str, ...]
+) -> _Chosen:
+    """Return rows of some operations, and iterations, at some batches or along some axes.
 
     Raises
     ------
     Failed
-        USAGE: a batch needs more memory than there is, or no operation has an axis.
+        USAGE: a batch needs more memory than there is, or nothing that is chosen has an axis.
     """
-    from specsim.gpu.bench import every, growth
+    from specsim.gpu.bench import every, growth, whole
+    from specsim.gpu.bench.decode import ITERATION
+    from specsim.gpu.bench.iteration import EngineSizes
 
     if not axes:
         _require_memory(operations, batches)
-        return every.works_of(operations, batches or every.BATCHES), []
-    growths = []
+        works = every.works_of(operations, batches or every.BATCHES) if operations else []
+        sizes = [EngineSizes(batch) for batch in batches or every.BATCHES] if times_iteration else []
+        return _Chosen(works, sizes, [])
+    growths: list[Growth] = []
     for axis in axes:
-        along = list(growth.growths_of(axis, operations))
+        along = list(growth.growths_of(axis, operations)) if operations else []
+        along += whole.iteration_along(axis) if times_iteration else []
         if not along:
-            raise Failed(f"--grow {axis}: {' and '.join(operations)} cost the same at every size of it", Exit.USAGE)
+            names = [*operations, *[ITERATION] * times_iteration]
+            raise Failed(f"--grow {axis}: no size of it changes {' or '.join(names)}", Exit.USAGE)
         growths += along
-    return growth.works_along(growths), list(map(asdict, growths))
+    of_operations = [one for one in growths if one.operation in RECORDS]
+    return _Chosen(growth.works_along(of_operations), whole.sizes_of(growths), growths)
 
 
 def _require_plots(folder: Path, axes: tuple[str, ...]) -> None:
@@ -244,15 +267,18 @@ def _draw(document: dict[str, Any], folder: Path) -> None:
         remark(f"--plot {folder}: {error.strerror}; it is not drawn")
 
 
-def _time_works(device: str, works: "list[Work]", peer: "Backend | None") -> Timings:
-    """Time rows beside their floors, and a peer's functions beside them."""
-    from specsim.gpu.bench import every
+def _time_rows(device: str, chosen: _Chosen, peer: "Backend | None") -> Timings:
+    """Time rows beside their floors, and a peer's functions beside them, then iterations."""
+    from specsim.gpu.bench import every, whole
 
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        measured = list(every.measure_every(machine, works, on_progress, peer))
-    more = ("times_floor", "peer_times_ours")
-    return _beside_floors(device, machine, measured, OF_ALL, more, peer)
+        measured = list(every.measure_every(machine, chosen.works, on_progress, peer))
+        measured += whole.measure_whole(chosen.iterations, on_progress)
+    timings = _beside_floors(device, machine, measured, OF_ALL, ("times_floor", "peer_times_ours"), peer)
+    if not chosen.growths:
+        return timings
+    return replace(timings, about={**timings.about, "growth": list(map(asdict, chosen.growths))})
 
 
 def _time_targets(device: str, peer: "Backend | None") -> Timings:
@@ -321,7 +347,7 @@ def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> No
     Failed
         USAGE: there is such a batch.
     """
-    if not batches:
+    if not batches or not operations:
         return
     from specsim.gpu.bench import every
     from specsim.gpu.bench.iteration import EngineSizes
@@ -331,7 +357,7 @@ def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> No
         needed = every.memory_of(row, sizes)
         if needed > most:
             free = f"but {most / 1e9:,.1f} GB are free"
-            what = f"{row.operation}, {every.shape_of(row, sizes)}"
+            what = f"{row.operation}, {every.shape_of(sizes, row.kind)}"
             raise Failed(f"{what}, needs {needed / 1e9:,.1f} GB of the device, {free}", Exit.USAGE)
 
 

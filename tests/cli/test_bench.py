@@ -7,19 +7,20 @@ from types import SimpleNamespace
 import pytest
 
 from specsim.cli import bench
-from specsim.gpu.bench import every, growth, targets
+from specsim.gpu.bench import every, growth, targets, whole
 from specsim.gpu.bench.every import BATCHES, Machine, Timed
 from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.bench.targets import TARGETS, Compared
+from specsim.gpu.bench.timing import Latency
 from specsim.operations import RECORDS
 
 COLUMNS = [
     *("operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches"),
-    *("KB", "of copy", "eager µs", "torch µs"),
+    *("bytes", "of copy", "eager µs", "torch µs"),
 ]
 
 NODES = (", 4 nodes", ", 8 nodes", "", ", 32 nodes", ", 64 nodes", ", 128 nodes, topk 8", ", 256 nodes, topk 8")
-FIGURES = "3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 1.2 | 25% | 15.5 | -"
+FIGURES = "3.40 | 3.00 to 4.00 | 1.70 | 2.00 | 2 | 1,234 | 25% | 15.5 | -"
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked
 def test_a_profile_is_no_choice_of_operations(specsim):
     got = specsim("bench", "--profile", "targets", "--all")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --profile says what is timed, and --all, --operation and --grow say it too\n"
+    assert got.stderr == "specsim: --profile says what is timed, as --all, --operation, --iteration and --grow do\n"
 
 
 PEER = """
@@ -265,7 +266,9 @@ def test_a_batch_that_no_memory_holds_is_refused_before_anything_is_checked(spec
 def test_a_batch_is_one_of_rows_that_are_chosen(specsim, on_a_gpu):
     got = specsim("bench", "--batch", 4)
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: --batch is for rows of --all, --operation or --peer, and none of them is there\n"
+    assert got.stderr == (
+        "specsim: --batch is for rows of --all, --operation, --iteration or --peer, and there are none\n"
+    )
 
 
 CHOSEN = ("bench", "--operation", "build_tree", "--batch", 4, "--batch", 8)
@@ -405,12 +408,12 @@ def test_a_peer_is_timed_along_an_axis(specsim, on_a_gpu, checked, peer):
     [
         (
             ("--grow", "vocab", "--operation", "build_tree", "--operation", "fill_bonus_tokens"),
-            "--grow vocab: build_tree and fill_bonus_tokens cost the same at every size of it",
+            "--grow vocab: no size of it changes build_tree or fill_bonus_tokens",
         ),
         (("--grow", "nodes", "--batch", 4), "--grow says at which sizes rows are timed, and --batch says it too"),
         (
             ("--grow", "nodes", "--profile", "targets"),
-            "--profile says what is timed, and --all, --operation and --grow say it too",
+            "--profile says what is timed, as --all, --operation, --iteration and --grow do",
         ),
         (("--all", "--plot", "figures"), "--plot draws what --grow measures, and there is none"),
     ],
@@ -441,3 +444,59 @@ def test_a_folder_that_cannot_be_made_is_one_line(specsim, on_a_gpu, checked, tm
     got = specsim("bench", "--grow", "nodes", "--plot", "taken/figures")
     assert (got.exit_code, got.stdout, checked) == (2, "", [])
     assert got.stderr == "specsim: --plot taken/figures: Not a directory\n"
+
+
+@pytest.fixture
+def iterations(monkeypatch):
+    """Let an iteration take 90 µs as a graph, and fail at more than 256 requests; return the sizes of all."""
+    asked = []
+
+    def measure(batches, topk, nodes):
+        asked.append((*batches, topk, nodes))
+        if batches[0] > 256:
+            raise RuntimeError("out of memory. Tried")
+        return [Latency(whole.ITERATION, "", us, us - 10, us + 10, "-") for us in (90.0, 4000.0)]
+
+    monkeypatch.setattr(whole, "measure_iterations", measure)
+    return asked
+
+
+def test_iterations_are_timed_as_rows(specsim, on_a_gpu, checked, iterations):
+    got = specsim("bench", "--iteration", "--batch", 8, "--markdown")
+    assert (got.exit_code, iterations, checked) == (0, [(8, 4, 16)], [(tuple(RECORDS), 0, 5, None)])
+    assert got.stdout.splitlines()[2:] == [
+        "| decode iteration | 8 requests, length about 70 | 90.00 | 80.00 to 100.00 | - | - | - | - | - | 4,000.0 | - |"
+    ]
+    both = json.loads(specsim("bench", "--iteration", "--operation", "build_tree", "--batch", 8, "--json").stdout)
+    assert [row["operation"] for row in both["rows"]] == ["build_tree", "decode iteration"]
+    assert both["rows"][1]["times_floor"] is None
+
+
+def test_iterations_grow_with_requests_and_trees(specsim, on_a_gpu, checked, iterations):
+    got = specsim("bench", "--iteration", *("--grow", "batch", "--grow", "topk", "--grow", "nodes"), "--json")
+    document = json.loads(got.stdout)
+    batches = [(1, 4, 16), (4, 4, 16), (16, 4, 16), (64, 4, 16), (256, 4, 16), (1024, 4, 16)]
+    beams = [(64, 1, 6), (64, 2, 16), (64, 8, 16), (64, 16, 16)]
+    trees = [(64, 4, 4), (64, 4, 8), (64, 4, 32), (64, 4, 64), (64, 8, 128), (64, 8, 256)]
+    assert iterations == batches + beams + trees
+    assert [(one["axis"], one["operation"]) for one in document["growth"]] == [
+        (axis, "decode iteration") for axis in ("batch", "topk", "nodes")
+    ]
+    assert got.exit_code == 1
+    (lost,) = document["unmeasured"]
+    assert lost == {
+        "operation": "decode iteration",
+        "shape": "1024 requests, length about 70",
+        "error": "RuntimeError: out of memory",
+    }
+    names = {(row["operation"], row["shape"]) for row in document["rows"]} | {(lost["operation"], lost["shape"])}
+    assert {("decode iteration", shape) for one in document["growth"] for shape in one["shapes"]} == names
+
+
+def test_an_iteration_has_no_vocabulary_of_its_own(specsim, on_a_gpu, checked, iterations):
+    got = specsim("bench", "--iteration", "--grow", "vocab")
+    assert (got.exit_code, got.stderr) == (2, "specsim: --grow vocab: no size of it changes decode iteration\n")
+    document = json.loads(
+        specsim("bench", "--iteration", "--operation", "fast_topk", "--grow", "vocab", "--json").stdout
+    )
+    assert [one["operation"] for one in document["growth"]] == ["fast_topk"]

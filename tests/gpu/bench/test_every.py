@@ -221,8 +221,8 @@ def test_a_floor_is_a_launch_or_the_copy_of_its_bytes():
 
 
 def test_a_row_says_its_shape_and_how_many_floors_it_takes():
-    assert shape_of(row_named("build_tree"), EngineSizes(1)) == "1 request"
-    assert shape_of(row_named("top_k_renorm k 50"), EngineSizes(64)) == "64 requests, k 50"
+    assert shape_of(EngineSizes(1), "") == "1 request"
+    assert shape_of(EngineSizes(64), "k 50") == "64 requests, k 50"
     assert TIMED.times_floor == 2.0
 
 

@@ -11,7 +11,6 @@ from specsim.gpu.bench.rows import inputs_of
 from specsim.gpu.launching.mode import launching
 from specsim.validation.checking import check_call
 
-NAMES = [f"{row.operation} {row.kind}".strip() for row in ROWS]
 OTHER_TREES = [(axis, size) for axis in ("nodes", "topk") for size in AXES[axis]]
 
 
@@ -42,9 +41,8 @@ def test_one_size_changes_and_trees_are_as_large_as_beams_allow():
 
 
 def test_a_shape_names_every_size_that_is_not_as_usual():
-    row = ROWS[NAMES.index("top_k_renorm k 50")]
-    assert shape_of(row, EngineSizes(64, vocab=32_000, length=1024)) == "64 requests, V 32,000, length 1,024, k 50"
-    assert shape_of(row, sizes_along("nodes", 128)) == "64 requests, 128 nodes, topk 8, k 50"
+    assert shape_of(EngineSizes(64, vocab=32_000, length=1024), "k 50") == "64 requests, V 32,000, length 1,024, k 50"
+    assert shape_of(sizes_along("nodes", 128), "k 50") == "64 requests, 128 nodes, topk 8, k 50"
 
 
 def test_every_row_grows_with_the_batch():

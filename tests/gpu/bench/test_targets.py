@@ -3,6 +3,7 @@ import pytest
 from specsim.gpu.bench import every, targets
 from specsim.gpu.bench.decode import StillModel, started
 from specsim.gpu.bench.every import Machine, Timed, Unmeasured
+from specsim.gpu.bench.growth import sizes_along
 from specsim.gpu.bench.targets import TARGETS, Compared, measure_targets
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.launcher import Launch
@@ -72,3 +73,13 @@ def test_an_iteration_of_a_still_model_has_everything_but_its_forwards():
     assert "_fold_pages_kernel" in moving
     assert not {"_fold_pages_kernel", "_fold_rows_kernel", "_advance_kernel"} & set(still)
     assert [name for name in moving if name in set(still)] == still
+
+
+@pytest.mark.parametrize(
+    "sizes", [sizes_along(axis, size) for axis, size in (("nodes", 4), ("topk", 1), ("nodes", 256))]
+)
+def test_an_iteration_runs_with_other_trees(sizes):
+    launch, rewind = started(load_model(HashModel(64)), 2, sizes.topk, sizes.nodes, use_graphs=False)
+    first = kernels_of(launch)
+    rewind()
+    assert first == kernels_of(launch) != []
