@@ -54,6 +54,7 @@ def _finish_paths_kernel(
     num_requests,
     num_nodes,
     width,
+    EVERYONE: tl.constexpr,
     REQUESTS: tl.constexpr,
     PLACES: tl.constexpr,
 ):
@@ -61,9 +62,9 @@ def _finish_paths_kernel(
     offset = tl.arange(0, REQUESTS)
     place = tl.arange(0, PLACES)
     first = tl.program_id(0) * REQUESTS
-    before = 0
-    for start in range(0, first, REQUESTS):
-        before += tl.sum(tl.load(num_accepted_drafts_ptr + start + offset) + BONUS, 0)
+    other = tl.arange(0, EVERYONE)
+    counts = tl.load(num_accepted_drafts_ptr + other, mask=other < first, other=-BONUS) + BONUS
+    before = tl.sum(counts, 0)
     request = first + offset
     is_request = request < num_requests
     count = tl.load(num_accepted_drafts_ptr + request, mask=is_request, other=0) + BONUS

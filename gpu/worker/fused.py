@@ -124,7 +124,7 @@ def finish_paths(call: Call) -> Launch | None:
             kernels._finish_paths_kernel,
             grid=(ceil_div(axes["request"], requests),),
             sizes={"num_requests": axes["request"], "num_nodes": axes["node"], "width": axes["draft"] + 1},
-            constants={"PLACES": places},
+            constants={"PLACES": places, "EVERYONE": power_of_two(axes["request"])},
             tunables={"REQUESTS": requests},
         ),
         inputs=call.contiguous("predict", "accept_index", "num_accepted_drafts", "out_cache_loc"),
