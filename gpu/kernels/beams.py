@@ -1,9 +1,125 @@
-"""From what a draft step proposes to the beams of the next depth, in one kernel."""
+"""Kernels that workers launch in the place of several operations while they draft."""
 
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.draft import NO_KEY, carry_hidden, pack_keys, top_keys, unpack_index
+from specsim.gpu.kernels.draft import NO_KEY, carry_hidden, keep_best, pack_keys, top_keys, unpack_index
+from specsim.gpu.kernels.draft_cache import beam_stride, list_beam_keys, list_copies, load_slots
+from specsim.gpu.kernels.tree import write_tree
+
+
+@triton.jit
+def place_beams(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    positions_ptr,
+    step_cache_loc_ptr,
+    block,
+    num_requests,
+    rows,
+    TOPK: tl.constexpr,
+    NUM_STEPS: tl.constexpr,
+    PAGE_SIZE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write positions and slots of a block of beams, step after step."""
+    num_beams = num_requests.to(tl.int64) * TOPK
+    entry = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    live = entry < num_beams * NUM_STEPS
+    step, number = entry // num_beams, entry % num_beams
+    request, beam = number // TOPK, number % TOPK
+    length = tl.load(seq_lens_ptr + request, mask=live, other=0).to(tl.int64)
+    tl.store(positions_ptr + entry, length + step, mask=live)
+    row = tl.load(req_pool_indices_ptr + request, mask=live, other=0)
+    position = length + beam * beam_stride(length, NUM_STEPS, PAGE_SIZE) + step
+    slot = load_slots(req_to_token_ptr, row, position, live, rows)
+    tl.store(step_cache_loc_ptr + entry, slot.to(tl.int64), mask=live)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_copies"])
+def _lay_out_beams_kernel(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    beam_ptrs,
+    copy_ptrs,
+    key_ptrs,
+    num_requests,
+    num_copies,
+    blocks,
+    rows,
+    TOPK: tl.constexpr,
+    NUM_STEPS: tl.constexpr,
+    PAGE_SIZE: tl.constexpr,
+    OWN: tl.constexpr,
+    EVERYONE: tl.constexpr,
+    BEAMS: tl.constexpr,
+    COPIES: tl.constexpr,
+    REQUESTS: tl.constexpr,
+    PAIRS: tl.constexpr,
+    KEYS: tl.constexpr,
+):
+    """Place a block of beams; the programs after those list a block of copies, then keys.
+
+    ``blocks`` are the programs of both, and over how many programs the keys of a group of pairs are split.
+    """
+    beam_blocks, copy_blocks, num_chunks = blocks
+    program = tl.program_id(0)
+    if program < beam_blocks:
+        place_beams(
+            req_pool_indices_ptr,
+            req_to_token_ptr,
+            seq_lens_ptr,
+            beam_ptrs[0],
+            beam_ptrs[1],
+            program,
+            num_requests,
+            rows,
+            TOPK,
+            NUM_STEPS,
+            PAGE_SIZE,
+            BEAMS,
+        )
+    elif program < beam_blocks + copy_blocks:
+        if PAGE_SIZE > 1:
+            list_copies(
+                req_pool_indices_ptr,
+                req_to_token_ptr,
+                seq_lens_ptr,
+                copy_ptrs[0],
+                copy_ptrs[1],
+                program - beam_blocks,
+                num_requests,
+                num_copies,
+                rows,
+                TOPK,
+                NUM_STEPS,
+                PAGE_SIZE,
+                COPIES,
+                REQUESTS,
+            )
+    else:
+        num_groups: tl.constexpr = (TOPK * NUM_STEPS + PAIRS - 1) // PAIRS
+        share = program - beam_blocks - copy_blocks
+        request = (share // (num_groups * num_chunks)).to(tl.int64)
+        list_beam_keys(
+            req_pool_indices_ptr,
+            req_to_token_ptr,
+            seq_lens_ptr,
+            key_ptrs[0],
+            key_ptrs[1],
+            (request, share // num_chunks % num_groups, share % num_chunks, num_chunks),
+            num_requests,
+            rows,
+            TOPK,
+            NUM_STEPS,
+            PAGE_SIZE,
+            OWN,
+            EVERYONE,
+            PAIRS,
+            KEYS,
+        )
 
 
 @triton.jit
@@ -117,3 +233,69 @@ def _choose_beams_kernel(
             WIDTH,
             HIDDEN_BLOCK,
         )
+
+
+@triton.jit(do_not_specialize=["num_nodes"])
+def _plant_trees_kernel(
+    score_list_ptrs,
+    token_list_ptrs,
+    parents_list_ptrs,
+    bonus_tokens_ptr,
+    seq_lens_ptr,
+    kept_ptrs,
+    draft_token_ptr,
+    link_ptrs,
+    tree_mask_ptr,
+    num_nodes,
+    NUM_STEPS: tl.constexpr,
+    TOPK: tl.constexpr,
+    NUM_KEPT: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PARENT_BLOCK: tl.constexpr,
+    ROUNDS: tl.constexpr,
+    NODES: tl.constexpr,
+    COMPARED: tl.constexpr,
+    ONE_BY_ONE: tl.constexpr,
+):
+    """Prune the candidates of one request and build its tree, whose mask has one word of columns."""
+    request = tl.program_id(0).to(tl.int64)
+    keep_best(
+        score_list_ptrs,
+        token_list_ptrs,
+        parents_list_ptrs,
+        kept_ptrs[0],
+        kept_ptrs[1],
+        kept_ptrs[2],
+        request,
+        NUM_STEPS,
+        TOPK,
+        NUM_KEPT,
+        WIDTH,
+        BLOCK,
+        PARENT_BLOCK,
+        ONE_BY_ONE,
+    )
+    # What other threads have kept is read below.
+    tl.debug_barrier()
+    row_width = num_nodes.to(tl.int64)
+    start = request * row_width * row_width
+    write_tree(
+        bonus_tokens_ptr,
+        kept_ptrs,
+        draft_token_ptr,
+        link_ptrs,
+        tree_mask_ptr,
+        request,
+        tl.load(seq_lens_ptr + request).to(tl.int64),
+        tl.program_id(1),
+        (start, row_width, start + row_width * row_width),
+        num_nodes,
+        TOPK * (NUM_STEPS - 1) + 1 if NUM_STEPS > 1 else 0,
+        TOPK,
+        ROUNDS,
+        NODES,
+        COMPARED,
+        NODES,
+        False,
+    )

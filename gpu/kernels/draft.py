@@ -181,13 +181,14 @@ def _select_top_k_tokens_kernel(
 
 
 @triton.jit
-def _organize_draft_results_kernel(
+def keep_best(
     score_list_ptrs,
     token_list_ptrs,
     parents_list_ptrs,
     parent_list_ptr,
     top_scores_index_ptr,
     draft_tokens_ptr,
+    request,
     NUM_STEPS: tl.constexpr,
     TOPK: tl.constexpr,
     NUM_KEPT: tl.constexpr,
@@ -197,7 +198,6 @@ def _organize_draft_results_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Prune one request: find the smallest kept key, keep what is not below it, in flat-id order by a prefix sum."""
-    request = tl.program_id(0).to(tl.int64)
     candidate = tl.arange(0, BLOCK)
     score = tl.zeros([BLOCK], dtype=tl.float32)
     token = tl.zeros([BLOCK], dtype=tl.int64)
@@ -223,6 +223,41 @@ def _organize_draft_results_kernel(
         parent = tl.load(parents_list_ptrs[step] + request * count + column, mask=column < count)
         target = request * (TOPK * (NUM_STEPS - 1) + 1) + start + column
         tl.store(parent_list_ptr + target, parent, mask=column < count)
+
+
+@triton.jit
+def _organize_draft_results_kernel(
+    score_list_ptrs,
+    token_list_ptrs,
+    parents_list_ptrs,
+    parent_list_ptr,
+    top_scores_index_ptr,
+    draft_tokens_ptr,
+    NUM_STEPS: tl.constexpr,
+    TOPK: tl.constexpr,
+    NUM_KEPT: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PARENT_BLOCK: tl.constexpr,
+    ONE_BY_ONE: tl.constexpr,
+):
+    """Prune one request."""
+    keep_best(
+        score_list_ptrs,
+        token_list_ptrs,
+        parents_list_ptrs,
+        parent_list_ptr,
+        top_scores_index_ptr,
+        draft_tokens_ptr,
+        tl.program_id(0).to(tl.int64),
+        NUM_STEPS,
+        TOPK,
+        NUM_KEPT,
+        WIDTH,
+        BLOCK,
+        PARENT_BLOCK,
+        ONE_BY_ONE,
+    )
 
 
 @triton.jit

@@ -136,6 +136,64 @@ def write_links(link_ptrs, request, length, depth, child, sibling, num_nodes, NO
     tl.store(positions_ptr + number, length + depth, mask=is_node)
 
 
+@triton.jit
+def write_tree(
+    bonus_tokens_ptr,
+    kept_ptrs,
+    draft_token_ptr,
+    link_ptrs,
+    tree_mask_ptr,
+    request,
+    length,
+    word,
+    window,
+    num_nodes,
+    parent_width,
+    TOPK: tl.constexpr,
+    ROUNDS: tl.constexpr,
+    NODES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    IS_PACKED: tl.constexpr,
+):
+    """Write 64 mask columns of one request's tree, and with the first ones its tokens and links.
+
+    ``window`` is where the mask of the request starts, how wide its rows are, and how long the whole mask is.
+    """
+    start, row_width, mask_length = window
+    parent_list_ptr, top_scores_index_ptr, draft_tokens_ptr = kept_ptrs
+    node = tl.arange(0, NODES)
+    is_node = node < num_nodes
+    kept_ptr = top_scores_index_ptr + request * (num_nodes - 1)
+    parents_ptr = parent_list_ptr + request * parent_width
+    parent, is_linked = find_parents(parents_ptr, kept_ptr, parent_width, num_nodes, TOPK, NODES, BLOCK)
+
+    ancestors, depth = close_ancestors(parent, word, ROUNDS, NODES)
+    if word == 0:
+        linked_parent = tl.where(is_linked, parent, -1)
+        write_links(
+            link_ptrs,
+            request,
+            length,
+            depth,
+            first_children(linked_parent, num_nodes, NODES, BLOCK),
+            next_siblings(linked_parent, num_nodes, NODES, BLOCK),
+            num_nodes,
+            NODES,
+        )
+        is_draft = is_node & (node > 0)
+        token = tl.load(draft_tokens_ptr + request * (num_nodes - 1) + node - 1, mask=is_draft, other=0)
+        token = tl.where(node == 0, tl.load(bonus_tokens_ptr + request).to(tl.int64), token)
+        tl.store(draft_token_ptr + request * num_nodes + node, token, mask=is_node)
+
+    if IS_PACKED:
+        packed = ancestors.to(tree_mask_ptr.dtype.element_ty)
+        tl.store(tree_mask_ptr + request * num_nodes + node, packed, mask=is_node)
+    else:
+        first = start + (row_width - num_nodes)
+        write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
+
+
 @triton.jit(do_not_specialize=["num_requests", "num_nodes", "parent_width", "mask_length"])
 def _build_tree_kernel(
     bonus_tokens_ptr,
@@ -160,7 +218,6 @@ def _build_tree_kernel(
     PREFIX: tl.constexpr,
 ):
     """Build one request's tree; program (b, w) writes mask columns 64w to 64w+63, later programs prefix columns."""
-    parent_list_ptr, top_scores_index_ptr, draft_tokens_ptr = kept_ptrs
     PREFIX_ROWS: tl.constexpr = PREFIX[0]
     PREFIX_WORDS: tl.constexpr = PREFIX[1]
     # No program reads what another one writes: each finds all parents again, which costs less than to wait for them.
@@ -183,36 +240,25 @@ def _build_tree_kernel(
             )
 
     if word < NUM_WORDS:
-        node = tl.arange(0, NODES)
-        is_node = node < num_nodes
-        kept_ptr = top_scores_index_ptr + request * (num_nodes - 1)
-        parents_ptr = parent_list_ptr + request * parent_width
-        parent, is_linked = find_parents(parents_ptr, kept_ptr, parent_width, num_nodes, TOPK, NODES, BLOCK)
-
-        ancestors, depth = close_ancestors(parent, word, ROUNDS, NODES)
-        if word == 0:
-            linked_parent = tl.where(is_linked, parent, -1)
-            write_links(
-                link_ptrs,
-                request,
-                length,
-                depth,
-                first_children(linked_parent, num_nodes, NODES, BLOCK),
-                next_siblings(linked_parent, num_nodes, NODES, BLOCK),
-                num_nodes,
-                NODES,
-            )
-            is_draft = is_node & (node > 0)
-            token = tl.load(draft_tokens_ptr + request * (num_nodes - 1) + node - 1, mask=is_draft, other=0)
-            token = tl.where(node == 0, tl.load(bonus_tokens_ptr + request).to(tl.int64), token)
-            tl.store(draft_token_ptr + request * num_nodes + node, token, mask=is_node)
-
-        if IS_PACKED:
-            packed = ancestors.to(tree_mask_ptr.dtype.element_ty)
-            tl.store(tree_mask_ptr + request * num_nodes + node, packed, mask=is_node)
-        else:
-            first = start + (row_width - num_nodes)
-            write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
+        write_tree(
+            bonus_tokens_ptr,
+            kept_ptrs,
+            draft_token_ptr,
+            link_ptrs,
+            tree_mask_ptr,
+            request,
+            length,
+            word,
+            (start, row_width, mask_length),
+            num_nodes,
+            parent_width,
+            TOPK,
+            ROUNDS,
+            NODES,
+            BLOCK,
+            COLUMNS,
+            IS_PACKED,
+        )
 
 
 @triton.jit(do_not_specialize=["num_nodes"])

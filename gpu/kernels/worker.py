@@ -1,10 +1,10 @@
-"""Kernels that workers launch in the place of several operations."""
+"""Kernels that workers launch in the place of several operations around a verify."""
 
 import triton
 import triton.language as tl
 
 from specsim import counts
-from specsim.gpu.kernels.draft_cache import beam_stride, list_beam_keys, list_copies, load_pages, load_slots
+from specsim.gpu.kernels.draft_cache import load_pages, load_slots
 
 BONUS = tl.constexpr(counts.BONUS_TOKENS_PER_VERIFY)
 
@@ -142,120 +142,6 @@ def _compact_paths_kernel(
         )
         to = row.to(tl.int64)[:, None] * num_words + word[None, :]
         tl.store(compacted_ptr + to, words, mask=is_row[:, None] & is_word)
-
-
-@triton.jit
-def place_beams(
-    req_pool_indices_ptr,
-    req_to_token_ptr,
-    seq_lens_ptr,
-    positions_ptr,
-    step_cache_loc_ptr,
-    block,
-    num_requests,
-    rows,
-    TOPK: tl.constexpr,
-    NUM_STEPS: tl.constexpr,
-    PAGE_SIZE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Write positions and slots of a block of beams, step after step."""
-    num_beams = num_requests.to(tl.int64) * TOPK
-    entry = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    live = entry < num_beams * NUM_STEPS
-    step, number = entry // num_beams, entry % num_beams
-    request, beam = number // TOPK, number % TOPK
-    length = tl.load(seq_lens_ptr + request, mask=live, other=0).to(tl.int64)
-    tl.store(positions_ptr + entry, length + step, mask=live)
-    row = tl.load(req_pool_indices_ptr + request, mask=live, other=0)
-    position = length + beam * beam_stride(length, NUM_STEPS, PAGE_SIZE) + step
-    slot = load_slots(req_to_token_ptr, row, position, live, rows)
-    tl.store(step_cache_loc_ptr + entry, slot.to(tl.int64), mask=live)
-
-
-@triton.jit(do_not_specialize=["num_requests", "num_copies"])
-def _lay_out_beams_kernel(
-    req_pool_indices_ptr,
-    req_to_token_ptr,
-    seq_lens_ptr,
-    beam_ptrs,
-    copy_ptrs,
-    key_ptrs,
-    num_requests,
-    num_copies,
-    blocks,
-    rows,
-    TOPK: tl.constexpr,
-    NUM_STEPS: tl.constexpr,
-    PAGE_SIZE: tl.constexpr,
-    OWN: tl.constexpr,
-    EVERYONE: tl.constexpr,
-    BEAMS: tl.constexpr,
-    COPIES: tl.constexpr,
-    REQUESTS: tl.constexpr,
-    PAIRS: tl.constexpr,
-    KEYS: tl.constexpr,
-):
-    """Place a block of beams; the programs after those list a block of copies, then keys.
-
-    ``blocks`` are the programs of both, and over how many programs the keys of a group of pairs are split.
-    """
-    beam_blocks, copy_blocks, num_chunks = blocks
-    program = tl.program_id(0)
-    if program < beam_blocks:
-        place_beams(
-            req_pool_indices_ptr,
-            req_to_token_ptr,
-            seq_lens_ptr,
-            beam_ptrs[0],
-            beam_ptrs[1],
-            program,
-            num_requests,
-            rows,
-            TOPK,
-            NUM_STEPS,
-            PAGE_SIZE,
-            BEAMS,
-        )
-    elif program < beam_blocks + copy_blocks:
-        if PAGE_SIZE > 1:
-            list_copies(
-                req_pool_indices_ptr,
-                req_to_token_ptr,
-                seq_lens_ptr,
-                copy_ptrs[0],
-                copy_ptrs[1],
-                program - beam_blocks,
-                num_requests,
-                num_copies,
-                rows,
-                TOPK,
-                NUM_STEPS,
-                PAGE_SIZE,
-                COPIES,
-                REQUESTS,
-            )
-    else:
-        num_groups: tl.constexpr = (TOPK * NUM_STEPS + PAIRS - 1) // PAIRS
-        share = program - beam_blocks - copy_blocks
-        request = (share // (num_groups * num_chunks)).to(tl.int64)
-        list_beam_keys(
-            req_pool_indices_ptr,
-            req_to_token_ptr,
-            seq_lens_ptr,
-            key_ptrs[0],
-            key_ptrs[1],
-            (request, share // num_chunks % num_groups, share % num_chunks, num_chunks),
-            num_requests,
-            rows,
-            TOPK,
-            NUM_STEPS,
-            PAGE_SIZE,
-            OWN,
-            EVERYONE,
-            PAIRS,
-            KEYS,
-        )
 
 
 @triton.jit(do_not_specialize=["num_nodes"])

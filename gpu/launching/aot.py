@@ -65,7 +65,9 @@ def record_launches() -> dict[str, list[Launch]]:
         No example launches a kernel.
     """
     seen: list[Launch] = []
-    functions = {**vars(gpu), **vars(importlib.import_module("specsim.gpu.worker.fused"))}
+    functions = dict(vars(gpu))
+    for module in ("fused", "fused_drafts"):
+        functions |= vars(importlib.import_module(f"{gpu.__name__}.worker.{module}"))
     for name in (*RECORDS, *FUSED):
         for _, arguments in variants(name):
             with launching(seen.append, runs=False, blocks=ON_GPU):

@@ -10,7 +10,7 @@ from specsim.operations.record import Operation
 from specsim.operations.signature import outputs_class_of
 
 FUSED: dict[str, Operation] = {}
-"""What workers launch in the place of several operations, by name; ``specsim.gpu.worker.fused`` fills it."""
+"""What workers launch in the place of several operations, by name; ``specsim.gpu.worker`` fills it."""
 
 
 def record_of(name: str) -> Operation:

@@ -7,10 +7,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specsim.config import SpecConfig
+from specsim.counts import count_candidates
 from specsim.gpu.arrays import DEVICE, KIND, to_numpy
-from specsim.gpu.worker import fused
-from specsim.operations.outputs import SelectTopKTokensOutputs
+from specsim.gpu.draft import MOST_STEPS
+from specsim.gpu.topk import LARGEST_BLOCK
+from specsim.gpu.tree import WORD_BITS
+from specsim.gpu.worker import fused, fused_drafts
+from specsim.gpu.worker.fused_drafts import MOST_BEAMS
+from specsim.operations.outputs import BuildTreeOutputs, SelectTopKTokensOutputs
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.simulation.draft_sides import trees
 from specsim.simulation.draft_sides.layer import Compacted
 
 where = torch.where
@@ -26,6 +33,7 @@ __all__ = [
     "copy",
     "full",
     "owners_of",
+    "plant_trees",
     "repeat",
     "take",
     "to_numpy",
@@ -116,12 +124,22 @@ def choose_beams(
     operations: Any,
 ) -> SelectTopKTokensOutputs[Tensor]:
     """Choose the beams of the next depth from what a step proposes, in ids of the target; few beams in one launch."""
-    if topk <= fused.MOST_BEAMS:
-        return fused.choose_beams(step_index, probabilities, hot_token_id, hidden_states, scores, topk)
-    topk_p, topk_index = operations.fast_topk(probabilities, topk)
-    if hot_token_id is not None:
-        topk_index = operations.map_hot_tokens(topk_index, hot_token_id)
-    return operations.select_top_k_tokens(step_index, topk_p, topk_index, hidden_states, scores, topk)
+    given = step_index, probabilities, hot_token_id, hidden_states, scores, topk
+    return fused_drafts.choose_beams(*given) if topk <= MOST_BEAMS else trees.choose_beams(*given, operations)
+
+
+def plant_trees(
+    bonus_tokens: Tensor,
+    choices: Sequence[SelectTopKTokensOutputs[Tensor]],
+    seq_lens: Tensor,
+    config: SpecConfig,
+    operations: Any,
+) -> BuildTreeOutputs[Tensor]:
+    """Build the trees of what every step has chosen; small ones in one launch."""
+    num_candidates, num_nodes = count_candidates(config.topk, len(choices)), config.num_draft_tokens
+    if num_candidates > LARGEST_BLOCK or len(choices) > MOST_STEPS or num_nodes > WORD_BITS:
+        return trees.plant_trees(bonus_tokens, choices, seq_lens, config, operations)
+    return fused_drafts.plant_trees(bonus_tokens, *trees.lists_of(choices), seq_lens, config.topk, num_nodes)
 
 
 def owners_of(starts: Tensor, count: int) -> Tensor:

@@ -15,7 +15,8 @@ from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
-from specsim.gpu.worker.fused import lay_out_beams, lay_out_nodes
+from specsim.gpu.worker.fused import lay_out_nodes
+from specsim.gpu.worker.fused_drafts import lay_out_beams
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.draft_sides.layer import Beams
 from specsim.simulation.memory import SlotRange

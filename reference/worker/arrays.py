@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import KIND, Array, to_numpy
-from specsim.operations.outputs import SelectTopKTokensOutputs
-from specsim.operations.protocol import Operations
 from specsim.reference.worker.compact import compact
+from specsim.simulation.draft_sides.trees import choose_beams, plant_trees
 
 arange, concat, full, where, zeros = np.arange, np.concatenate, np.full, np.where, np.zeros
 
@@ -22,6 +21,7 @@ __all__ = [
     "copy",
     "full",
     "owners_of",
+    "plant_trees",
     "repeat",
     "take",
     "to_numpy",
@@ -53,22 +53,6 @@ def take(values: Array, places: Array) -> Array:
 def copy(values: Array) -> Array:
     """Return a copy."""
     return values.copy()
-
-
-def choose_beams(
-    step_index: int,
-    probabilities: Array,
-    hot_token_id: Array | None,
-    hidden_states: Array | None,
-    scores: Array | None,
-    topk: int,
-    operations: Operations[Array],
-) -> SelectTopKTokensOutputs[Array]:
-    """Choose the beams of the next depth from what a step proposes, in ids of the target."""
-    topk_p, topk_index = operations.fast_topk(probabilities, topk)
-    if hot_token_id is not None:
-        topk_index = operations.map_hot_tokens(topk_index, hot_token_id)
-    return operations.select_top_k_tokens(step_index, topk_p, topk_index, hidden_states, scores, topk)
 
 
 def owners_of(starts: Array, count: int) -> Array:

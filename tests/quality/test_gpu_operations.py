@@ -94,7 +94,7 @@ def test_no_function_forwards_the_arguments_of_another():
 
 def test_what_describes_launches_for_an_operation_serves_another_one_too():
     """A function that one operation calls alone would be given its arguments once more."""
-    functions = functions_of([*GROUPS, ROOT / "gpu/worker/fused.py"])
+    functions = functions_of([*GROUPS, *(ROOT / "gpu/worker").glob("fused*.py")])
     described = [one for _, one in functions if is_operation(one) or is_fused(one)]
     helpers = [one for _, one in functions if one not in described and names_called(one) & DESCRIBES]
     assert helpers

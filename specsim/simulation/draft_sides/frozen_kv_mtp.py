@@ -81,7 +81,7 @@ class FrozenSide(ExtendedSide):
             input_ids, scores = chosen.input_ids, chosen.next_scores
             hidden_states = require_present("what is carried on", chosen.next_hidden_states)
             choices.append(chosen)
-        return link(seeds, config, choices, verify_slots, operations, FrozenKVMTPVerifyInput)
+        return link(seeds, config, choices, verify_slots, operations, arrays, FrozenKVMTPVerifyInput)
 
     def extend(
         self,

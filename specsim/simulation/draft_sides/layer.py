@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from specsim.config import SpecConfig
-from specsim.operations.outputs import SelectTopKTokensOutputs
+from specsim.operations.outputs import BuildTreeOutputs, SelectTopKTokensOutputs
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import ListedKeys, PagedKeys
 from specsim.simulation.models.description import Side
@@ -74,6 +74,16 @@ class ArrayLibrary(Protocol):
         operations: Any,
     ) -> SelectTopKTokensOutputs[Any]:
         """Choose the beams of the next depth from what a step proposes, in ids of the target."""
+
+    def plant_trees(
+        self,
+        bonus_tokens: Any,
+        choices: Sequence[SelectTopKTokensOutputs[Any]],
+        seq_lens: Any,
+        config: SpecConfig,
+        operations: Any,
+    ) -> BuildTreeOutputs[Any]:
+        """Build the trees of what every step has chosen."""
 
     def owners_of(self, starts: Any, count: int) -> Any:
         """Return int64 [count]: the place in ``starts`` of the run of entries that each of ``count`` entries is in."""

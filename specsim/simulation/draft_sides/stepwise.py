@@ -82,7 +82,7 @@ class StepwiseSide(ExtendedSide):
                 operations,
             )
             choices.append(chosen)
-        return link(start, config, choices, verify_slots, operations)
+        return link(start, config, choices, verify_slots, operations, arrays)
 
     def extend(
         self,

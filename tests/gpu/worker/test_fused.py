@@ -8,15 +8,8 @@ from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.mode import HERE, launching
-from specsim.gpu.worker.fused import (
-    choose_beams,
-    compact_paths,
-    finish_paths,
-    gather_rows,
-    lay_out_beams,
-    lay_out_nodes,
-    scatter_rows,
-)
+from specsim.gpu.worker.fused import compact_paths, finish_paths, gather_rows, lay_out_nodes, scatter_rows
+from specsim.gpu.worker.fused_drafts import choose_beams, lay_out_beams, plant_trees
 
 NUM_ROWS = 9
 WIDTHS = ((torch.int64, ()), (torch.int32, ()), (torch.float32, (3,)), (torch.bfloat16, (5,)), (torch.int64, (0,)))
@@ -186,3 +179,26 @@ def test_beams_are_chosen_as_by_one_operation_after_another(
     assert got._fields == expected._fields
     for one, other in zip(got, expected, strict=True):
         assert one is other is None or torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("topk", "num_steps", "num_nodes"), [(2, 1, 2), (2, 1, 3), (3, 2, 5), (3, 2, 13), (4, 5, 16), (4, 5, 64)]
+)
+@pytest.mark.parametrize("num_requests", [0, 1, 4])
+def test_trees_are_planted_as_by_one_operation_after_another(num_requests, topk, num_steps, num_nodes, blocks):
+    """Scores repeat, so that ties are pruned; every beam has a parent that is a candidate of the level before."""
+    scores, tokens, parents = [], [], []
+    for step in range(num_steps):
+        branches = topk if step else 1
+        scores.append(drawn(num_requests, branches, topk, below=6) / 8)
+        tokens.append(drawn(num_requests, branches * topk, below=500))
+        first_id = topk + topk * topk * (step - 1)
+        beams = torch.rand(num_requests, topk * topk, device=DEVICE).argsort(1)[:, :topk] + first_id
+        parents.append(beams if step else torch.arange(-1, topk, device=DEVICE).repeat(num_requests, 1))
+    bonus_tokens, lengths = drawn(num_requests, dtype=torch.int32), drawn(num_requests, below=50)
+    got = plant_trees(bonus_tokens, scores, tokens, parents, lengths, topk, num_nodes)
+    kept = gpu.organize_draft_results(scores, tokens, parents, num_nodes)
+    expected = gpu.build_tree(bonus_tokens, *kept, lengths, topk, num_steps, num_nodes)
+    assert got._fields == expected._fields
+    for one, other in zip(got, expected, strict=True):
+        assert torch.equal(one, other)

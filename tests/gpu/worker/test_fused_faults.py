@@ -5,7 +5,7 @@ import torch
 
 from specsim.config import SpecConfig
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker import carried, fused, pools, stages
+from specsim.gpu.worker import carried, fused, fused_drafts, pools, stages
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -20,7 +20,7 @@ ASKED = [Request(0, [5, 7, 3], 12), Request(1, [9, 1], 16), Request(2, [4, 4, 8,
 
 def changing(name, change):
     """Return a launch whose output of a name is another one."""
-    launch = vars(fused)[name]
+    launch = {**vars(fused), **vars(fused_drafts)}[name]
 
     def faulty(*arguments):
         outputs = launch(*arguments)
@@ -44,7 +44,7 @@ def choosing_by_the_last_step(step_index, values, hot, hidden, scores, topk):
     return CHOOSE(step_index, values, hot, hidden, torch.ones_like(scores), topk)
 
 
-CHOOSE = fused.choose_beams
+CHOOSE = fused_drafts.choose_beams
 FAULTS = {
     "lengths are not kept": (carried, "scatter_rows", keeping_no_lengths, "seq_lens"),
     "rows of others": (carried, "gather_rows", reading_the_next_row, "seq_lens"),
@@ -114,7 +114,13 @@ FAULTS = {
         changing("lay_out_nodes", lambda one: {"page_table": one.page_table.flip(1)}),
         "target_predict",
     ),
-    "scores of one step": (fused, "choose_beams", choosing_by_the_last_step, "draft_token"),
+    "scores of one step": (fused_drafts, "choose_beams", choosing_by_the_last_step, "draft_token"),
+    "links of the node before": (
+        fused_drafts,
+        "plant_trees",
+        changing("plant_trees", lambda one: {"retrieve_next_token": one.retrieve_next_token.roll(1, 1)}),
+        "retrieve_next_token",
+    ),
 }
 
 
