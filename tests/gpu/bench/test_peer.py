@@ -192,6 +192,27 @@ def test_rows_that_a_peer_declines_or_lacks_are_timed_without_it(no_clock):
     assert [one.peer_us for one in measured("verify_tree_greedy", lacking, (1,))] == [None]
 
 
+@pytest.mark.parametrize("num_inputs", [1, 2])
+def test_a_single_launch_begins_on_an_idle_device(no_clock, monkeypatch, num_inputs):
+    events = []
+
+    def repeated(launch, repeats, before):
+        before()
+        events.append("launch")
+        return [9.0]
+
+    (work,) = (every.work_of(row, sizes()) for row in every.rows_of(["fill_bonus_tokens"]))
+    num_bytes, _ = every.call_once(work.operation, work.first_inputs(), work.needed)
+    monkeypatch.setattr(every, "CACHED_BYTES", 0)
+    monkeypatch.setattr(every, "CACHE_BYTES", num_inputs * num_bytes)
+    monkeypatch.setattr(every, "repeated", repeated)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: events.append("idle"))
+    monkeypatch.setattr(torch.Tensor, "zero_", lambda tensor: events.append("flush"))
+    timed = every.measure(work, Machine())
+    assert timed.num_inputs == num_inputs
+    assert events == ["flush"] * (num_inputs - 1) + ["idle", "launch"]
+
+
 @pytest.mark.parametrize(("operation", "kind"), PLAIN)
 def test_one_line_of_torch_computes_what_the_operation_does(operation, kind):
     (row,) = (row for row in ROWS if (row.operation, row.kind) == (operation, kind))
