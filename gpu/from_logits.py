@@ -58,6 +58,9 @@ MOST_GREEDY_CHUNKS = 256
 PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
 
+WARP_SIZE = 32
+"""Threads of a warp, which adds up a part of what is left of a row: as many units."""
+
 NUM_WARPS = 8
 """Warps of a program: 256 threads, which the parts of the statistics and all figures above count on."""
 
@@ -215,20 +218,25 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
     num_ahead = num_levels if given else max(1, min(num_levels, BYTES_AHEAD // level_bytes))
     mode = chains.FILTERS if given else chains.JUDGES if num_ahead == num_levels else chains.WALKS
     is_precise, level_units = width <= LARGEST_PRECISE, num_blocks * len(sides)
-    units = num_ahead * (num_blocks if given else level_units)
-    reading, walking, resting = (chunks_to_fill(num_requests, count) for count in (units, level_units, num_rest_blocks))
+    ahead_units = num_ahead * (num_blocks if given else level_units)
+    reading, walking, resting = (
+        chunks_to_fill(num_requests, count) for count in (ahead_units, level_units, num_rest_blocks)
+    )
     num_walking = num_requests * (1 + (num_levels - num_ahead) * walking) if mode == chains.WALKS else 0
     drafts: dict[str, Size] = {"num_drafted": num_drafted, "max_num_drafts": max_num_drafts}
     of_draft = (1, 0, 0) if draft is None else (draft.shape[1], *draft.stride())
     rows: dict[str, Size] = {"row_sizes": (num_blocks, vocab, *target.stride(), *of_draft)}
     kind = {"HAS_DRAFT": draft is not None, "PRECISE": is_precise}
     kind |= {"draft_logits_ptr": None} if draft is None else {}
-    tile, rest_tile = ((size // min(UNIT, size), min(UNIT, size)) for size in (block, rest_block))
+    units, rest_units = (max(1, size // UNIT) for size in (block, rest_block))
+    num_parts = ceil_div(rest_units, WARP_SIZE)
+    tile = (units, block // units)
+    rest_tile = (num_parts, rest_units // num_parts, rest_block // rest_units)
     num_warps = max(1, min(NUM_WARPS, block // 256))
     read = Plan(
         chain_rows._read_chain_rows_kernel,
         grid=(num_requests, reading),
-        sizes={**drafts, "num_levels": num_ahead, "units_per_program": ceil_div(units, reading), **rows},
+        sizes={**drafts, "num_levels": num_ahead, "units_per_program": ceil_div(ahead_units, reading), **rows},
         constants={**kind, "READS_TARGET": not given},
         tunables={"TILE": tile},
         num_warps=num_warps,
@@ -246,7 +254,7 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
         constants={
             **kind,
             "MODE": mode.value,
-            "WIDTHS": tuple(map(power_of_two, (num_levels, num_ahead, num_blocks, num_rest_blocks))),
+            "WIDTHS": tuple(map(power_of_two, (num_levels, num_ahead, num_blocks, num_rest_blocks * num_parts))),
         },
         tunables={"TILES": tile + rest_tile},
         num_warps=num_warps,
@@ -271,7 +279,7 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
         "statistic": (*of_target, *of_drafts),
         "record": tuple(call.scratch(num_requests, 4, dtype=dtype) for dtype in (choice, mass, largest)),
         "progress": call.scratch(num_requests, 4, dtype=torch.int32),
-        "block_mass": call.scratch(num_requests, num_rest_blocks, dtype=mass),
+        "part_mass": call.scratch(num_requests, num_rest_blocks * num_parts, dtype=mass),
         "walk": (current, *chunk_statistics),
         "neutral": neutral,
     }

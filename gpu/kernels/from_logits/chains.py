@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.from_logits.chain_judges import judge, read_record, write_drafts, write_record
-from specsim.gpu.kernels.from_logits.chain_rests import pick, rest_of_block
+from specsim.gpu.kernels.from_logits.chain_rests import add_up, pick
 from specsim.gpu.kernels.from_logits.chain_rows import read_unit, walk_of
 
 JUDGES = tl.constexpr(0)
@@ -63,7 +63,7 @@ def draw_rest(
     HAS_DRAFT: tl.constexpr,
     PRECISE: tl.constexpr,
     TILE: tl.constexpr,
-    BLOCKS: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
     """Add up some blocks of what a request draws from; the last of its programs to be done draws."""
     programs_per_rest, blocks_per_program, num_rest_blocks = rest_shares
@@ -84,22 +84,22 @@ def draw_rest(
         scales = (scales[0].to(tl.float32), scales[1].to(tl.float32))
     rest = (target_row, draft_row, scales, is_drawn)
     first = part * blocks_per_program
-    for block in range(first, tl.minimum(first + blocks_per_program, num_rest_blocks)):
-        mass = rest_of_block(block, rest, rejected, HAS_DRAFT, PRECISE, TILE)
-        tl.store(mass_ptr + block, tl.sum(mass, axis=0))
+    end = tl.minimum(first + blocks_per_program, num_rest_blocks)
+    add_up(first, end, mass_ptr, rest, rejected, HAS_DRAFT, PRECISE, TILE)
     # All threads have stored before one of them says so.
     tl.debug_barrier()
     num_left = tl.atomic_add(progress_ptr + request * 4 + LEFT, 1, sem="acq_rel")
     if num_left == programs_per_rest - 1:
-        place = tl.arange(0, BLOCKS)
-        block_mass = tl.load(mass_ptr + place, mask=place < num_rest_blocks, other=0.0, volatile=True)
-        if (tl.sum(block_mass, axis=0) == 0) & (rejected >= 0):
+        place = tl.arange(0, PARTS)
+        is_part = place < num_rest_blocks * TILE[0]
+        part_mass = tl.load(mass_ptr + place, mask=is_part, other=0.0, volatile=True)
+        if (tl.sum(part_mass, axis=0) == 0) & (rejected >= 0):
             # Rounding alone has rejected the draft, or neither row can choose it: p is what is left.
             rejected = tl.full([], -1, dtype=tl.int32)
-            for block in range(num_rest_blocks):
-                mass = rest_of_block(block, rest, rejected, HAS_DRAFT, PRECISE, TILE)
-                block_mass = tl.where(place == block, tl.sum(mass, axis=0), block_mass)
-        tl.store(output_ptr, pick(block_mass, coin, rest, rejected, HAS_DRAFT, PRECISE, TILE, BLOCKS))
+            add_up(0, num_rest_blocks, mass_ptr, rest, rejected, HAS_DRAFT, PRECISE, TILE)
+            tl.debug_barrier()
+            part_mass = tl.load(mass_ptr + place, mask=is_part, other=0.0, volatile=True)
+        tl.store(output_ptr, pick(part_mass, coin, rest, rejected, HAS_DRAFT, PRECISE, TILE, PARTS))
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_drafted", "max_num_drafts"])
@@ -111,7 +111,7 @@ def _walk_chains_kernel(
     statistic_ptrs,
     record_ptrs,
     progress_ptr,
-    block_mass_ptr,
+    part_mass_ptr,
     output_ptrs,
     num_requests,
     num_drafted,
@@ -135,9 +135,9 @@ def _walk_chains_kernel(
     WIDTH: tl.constexpr = WIDTHS[0]
     LEVELS: tl.constexpr = WIDTHS[1]
     BLOCKS: tl.constexpr = WIDTHS[2]
-    REST_BLOCKS: tl.constexpr = WIDTHS[3]
+    REST_PARTS: tl.constexpr = WIDTHS[3]
     TILE: tl.constexpr = (TILES[0], TILES[1])
-    REST_TILE: tl.constexpr = (TILES[2], TILES[3])
+    REST_TILE: tl.constexpr = (TILES[2], TILES[3], TILES[4])
     source = (target_logits_ptr, draft_logits_ptr, statistic_ptrs, row_sizes)
     first_level, programs_per_level, units_per_program = level_shares
     programs_per_rest, num_rest_blocks = rest_shares[0], rest_shares[2]
@@ -180,14 +180,14 @@ def _walk_chains_kernel(
                 source,
                 least,
                 coin,
-                block_mass_ptr + request * num_rest_blocks,
+                part_mass_ptr + request * num_rest_blocks * REST_TILE[0],
                 progress_ptr,
                 output_ptr,
                 rest_shares,
                 HAS_DRAFT,
                 PRECISE,
                 REST_TILE,
-                REST_BLOCKS,
+                REST_PARTS,
             )
     elif MODE == WALKS:
         if reading < 0:
