@@ -2,8 +2,8 @@
 
 A ``rest`` is the target's row, that of the draft, what turns weights of either into probabilities, the rejected draft,
 and whether it was drawn from the draft's row, which is subtracted then. A row is a pointer, its number of logits, its
-stride, its largest logit, its temperature, and the least logit that is kept. A TILE is how many parts a block has, how
-many units a part, and how many neighbouring tokens a unit.
+stride, its largest logit, its temperature, and the least logit that is kept, or None. A TILE is how many parts a block
+has, how many units a part, and how many neighbouring tokens a unit.
 """
 
 import triton
@@ -20,7 +20,8 @@ def rest_of(token, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexp
     target_row, draft_row, scales, is_drawn = rest
     logit = read_logits(target_row[0], token, target_row[1], target_row[2])
     weight = weigh(logit, target_row[3], target_row[4], PRECISE) * scales[0]
-    weight = tl.where(logit >= target_row[5], weight, 0.0)
+    if target_row[5] is not None:
+        weight = tl.where(logit >= target_row[5], weight, 0.0)
     is_rejected = token == rejected
     if HAS_DRAFT:
         is_subtracted = is_drawn & (rejected >= 0)
@@ -50,7 +51,7 @@ def add_up(first, end, mass_ptr, rest, rejected, HAS_DRAFT: tl.constexpr, PRECIS
 @triton.jit
 def pick(
     part_mass,
-    coin,
+    goal,
     rest,
     rejected,
     HAS_DRAFT: tl.constexpr,
@@ -58,12 +59,12 @@ def pick(
     TILE: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """Draw a token: first a part by what its tokens add up to, then a token of it."""
+    """Return the token at which what is left exceeds a goal: first find its part, then the token."""
     SIZE: tl.constexpr = TILE[1] * TILE[2]
-    goal = coin * tl.sum(part_mass, axis=0)
     place = tl.arange(0, PARTS)
-    beyond, last = first_beyond(part_mass, place, 0.0, goal)
-    part = tl.maximum(tl.minimum(beyond, last), 0)
+    # NOTE: all before the coin's part is less than all, by much more than sums of float64 are rounded.
+    prefix = tl.cumsum(part_mass, axis=0)
+    part = tl.min(tl.where((part_mass > 0) & (prefix > goal), place, PARTS - 1), axis=0)
     before = tl.sum(tl.where(place < part, part_mass, 0.0), axis=0)
     token = part * SIZE + tl.arange(0, SIZE)
     weight = rest_of(token, rest, rejected, HAS_DRAFT, PRECISE)
