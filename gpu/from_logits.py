@@ -4,15 +4,16 @@ from typing import Any
 
 import torch
 
-from specsim.counts import count_tokens, path_width
+from specsim.counts import path_width
 from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
+from specsim.gpu.chains import buffers_of, cut_chains, filters_of, reading_of, walking_of
 from specsim.gpu.kernels.from_logits import chain_rows, chains, filtered_chains, greedy, sampled, statistics
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
-from specsim.gpu.launching.plan import Plan, Size, strides_of
+from specsim.gpu.launching.plan import Plan, strides_of
 from specsim.gpu.verify import choose_greedily, follow_choices
 
 CHUNK = 16384
@@ -23,9 +24,6 @@ LEAST_CHUNK = 256
 
 MOST_CHUNKS = 32
 """Chunks of a row: their lists together are the tile of 32 x 128 logits that one program of the walk filters."""
-
-UNIT = 8
-"""Neighbouring logits that a thread reduces to their largest: 16 bytes of bfloat16, one load."""
 
 SLOTS = 128
 """Largest logits of a chunk that are listed: more than twice the usual top-k of 50, and half a program's threads."""
@@ -63,17 +61,6 @@ NUM_WARPS = 8
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
-
-CHAIN_BLOCK = 16384
-"""Logits of a row of a chain that a program reads at a time: 64 a thread of eight warps."""
-
-REST_BLOCK = 8192
-"""Tokens of what is left of a chain's last row that a program adds up at a time: of two rows 32 a thread each."""
-
-BYTES_AHEAD = 48 << 20
-"""Bytes of rows that chains read before any draft is judged: as long as that takes less than to wait for decisions."""
-
-FILTERS = ("top_k", "top_p", "min_p")
 
 
 @operation
@@ -196,116 +183,50 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
 def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
     """Accept ragged chains from raw logits in two launches, over blocks of rows; more where the call has filters.
 
-    The first reads the rows of the first levels, all rows of small batches. The second reads on, level after level, for
-    the requests whose walk goes on; adds up what is left of each last row; and draws. With filters two launches a level
+    The first reads the rows of the first levels, all rows of small batches. The second reads on, level after level,
+    until walks are known to end; adds up what is left of each last row; and draws. With filters two launches a level
     take all walks one draft further, and the last one adds up and draws.
     """
-    arguments, num_requests, num_drafted = call.arguments, call.axes["request"], call.axes["drafted"]
-    target, draft, max_num_drafts = arguments["target_logits"], arguments["draft_logits"], call.axes["max_num_drafts"]
-    if num_requests == 0:
+    if call.axes["request"] == 0:
         return []
-    sides = (target,) if draft is None else (target, draft)
-    vocab, width, num_levels = target.shape[1], max(one.shape[1] for one in sides), count_tokens(max_num_drafts)
-    block, rest_block = choose_block(width, CHAIN_BLOCK), choose_block(vocab, REST_BLOCK)
-    num_blocks, num_rest_blocks, num_chunks = (
-        ceil_div(size, part) for size, part in ((width, block), (vocab, rest_block), (vocab, chunk_of(vocab)))
-    )
-    given = {name: arguments[name].contiguous() for name in FILTERS if arguments[name] is not None}
-    level_bytes = num_requests * sum(one.shape[1] * one.element_size() for one in sides)
-    num_ahead = num_levels if given else max(1, min(num_levels, BYTES_AHEAD // level_bytes))
-    mode = chains.FILTERS if given else chains.JUDGES if num_ahead == num_levels else chains.WALKS
-    is_precise, level_units = width <= LARGEST_PRECISE, num_blocks * len(sides)
-    units = num_ahead * (num_blocks if given else level_units)
-    reading, walking, resting = (chunks_to_fill(num_requests, count) for count in (units, level_units, num_rest_blocks))
-    num_walking = num_requests * (1 + (num_levels - num_ahead) * walking) if mode == chains.WALKS else 0
-    drafts: dict[str, Size] = {"num_drafted": num_drafted, "max_num_drafts": max_num_drafts}
-    of_draft = (1, 0, 0) if draft is None else (draft.shape[1], *draft.stride())
-    rows: dict[str, Size] = {"row_sizes": (num_blocks, vocab, *target.stride(), *of_draft)}
-    kind = {"HAS_DRAFT": draft is not None, "PRECISE": is_precise}
-    kind |= {"draft_logits_ptr": None} if draft is None else {}
-    tile, rest_tile = ((size // min(UNIT, size), min(UNIT, size)) for size in (block, rest_block))
-    num_warps = max(1, min(NUM_WARPS, block // 256))
-    read = Plan(
-        chain_rows._read_chain_rows_kernel,
-        grid=(num_requests, reading),
-        sizes={**drafts, "num_levels": num_ahead, "units_per_program": ceil_div(units, reading), **rows},
-        constants={**kind, "READS_TARGET": not given},
-        tunables={"TILE": tile},
-        num_warps=num_warps,
-    )
-    walk = Plan(
-        chains._walk_chains_kernel,
-        grid=(num_walking + num_requests * resting,),
-        sizes={
-            "num_requests": num_requests,
-            **drafts,
-            "level_shares": (num_ahead, walking, ceil_div(level_units, walking)),
-            "rest_shares": (resting, ceil_div(num_rest_blocks, resting), num_rest_blocks),
-            **rows,
-        },
-        constants={
-            **kind,
-            "MODE": mode.value,
-            "WIDTHS": tuple(map(power_of_two, (num_levels, num_ahead, num_blocks, num_rest_blocks))),
-        },
-        tunables={"TILES": tile + rest_tile},
-        num_warps=num_warps,
-    )
-    # NOTE: filters that the call leaves out are written once, and keep everything.
-    neutral = tuple(call.scratch(num_requests, dtype=dtype) for dtype in (torch.int32, torch.float32, torch.float32))
-    filters = {name: given.get(name, one) for name, one in zip(FILTERS, neutral, strict=True)}
-    inputs: Buffers = {
-        "draft": call.group("draft_tokens", COINS[0]),
-        "request": call.group("cu_num_drafts", "temperature", "draft_temperature", COINS[1]),
-        "target_logits": target,
-        **({} if draft is None else {"draft_logits": draft}),
-        "filter": tuple(filters.values()),
-    }
-    outputs: Buffers = {"output": tuple(call.outputs)}
-    largest, mass, choice = torch.float32, torch.float64, torch.int32
-    of_target = [call.scratch(len(target), num_blocks, dtype=dtype) for dtype in (largest, mass, choice)]
-    of_drafts = [call.scratch(num_drafted, num_blocks, dtype=dtype) for dtype in (largest, mass)]
-    current = call.scratch(num_requests, dtype=torch.int32)
-    chunk_statistics = _chunk_statistics(call, num_requests, vocab) if given else ()
-    scratch: Buffers = {
-        "statistic": (*of_target, *of_drafts),
-        "record": tuple(call.scratch(num_requests, 4, dtype=dtype) for dtype in (choice, mass, largest)),
-        "progress": call.scratch(num_requests, 4, dtype=torch.int32),
-        "block_mass": call.scratch(num_requests, num_rest_blocks, dtype=mass),
-        "walk": (current, *chunk_statistics),
-        "neutral": neutral,
-    }
-    first, last = (Launch(plan, inputs, outputs, scratch) for plan in (read, walk))
-    if not given:
-        return [first, last]
-    requests = choose_block(num_requests, LEAST_CHUNK)
+    cut = cut_chains(call, LARGEST_PRECISE)
+    inputs, outputs, scratch = buffers_of(call, cut)
+    read = Launch(Plan(chain_rows._read_chain_rows_kernel, **reading_of(call, cut)), inputs, outputs, scratch)
+    walk = Launch(Plan(chains._walk_chains_kernel, **walking_of(call, cut)), inputs, outputs, scratch)
+    if not cut.is_filtered:
+        return [read, walk]
+    target, num_requests = call.arguments["target_logits"], call.axes["request"]
+    vocab, requests = target.shape[1], choose_block(num_requests, LEAST_CHUNK)
+    num_chunks, is_precise = ceil_div(vocab, chunk_of(vocab)), bool(cut.constants["PRECISE"])
+    filters, neutral = filters_of(call)
+    current, of_chunks = call.scratch(num_requests, dtype=torch.int32), _chunk_statistics(call, num_requests, vocab)
+    inputs, scratch = {**inputs, "filter": filters}, {**scratch, "walk": (current, *of_chunks), "neutral": neutral}
+    of_rows: Buffers = {"logits": target, "filter": (inputs["request"][1], *filters)}
+    statistic: Buffers = {"current": current, "statistic": of_chunks}
     start = Plan(
         filtered_chains._start_chains_kernel,
         grid=(ceil_div(num_requests, requests),),
-        sizes={"num_requests": num_requests, "num_drafted": num_drafted},
+        sizes={"num_requests": num_requests, "num_drafted": call.axes["drafted"]},
         tunables={"REQUESTS": requests},
     )
-    launches = [*([] if draft is None else [first]), Launch(start, inputs, outputs, scratch)]
-    of_rows: Buffers = {"logits": target, "filter": (inputs["request"][1], *filters.values())}
-    of_chunks: Buffers = {"current": current, "statistic": chunk_statistics}
-    for level in range(num_levels):
+    launches = [*([read] if cut.num_sides > 1 else []), Launch(start, inputs, outputs, scratch)]
+    for level in range(cut.num_levels):
         judge = Plan(
             filtered_chains._walk_filtered_chains_kernel,
             grid=(num_requests,),
-            sizes={**drafts, "level": level, "num_chunks": num_chunks, **rows},
+            sizes={**cut.sizes, "level": level, "num_chunks": num_chunks},
             constants={
-                **kind,
+                **cut.constants,
                 **_kind_of_rows(target, is_precise),
-                "WIDTHS": tuple(map(power_of_two, (num_levels, num_blocks, num_chunks))),
+                "WIDTHS": tuple(map(power_of_two, (cut.num_levels, cut.num_blocks, num_chunks))),
             },
             tunables={"SEARCH": _search_of(vocab)},
             num_warps=NUM_WARPS,
         )
         # NOTE: a row of a chain is found by its own number, not by that of a node, which is only read after level 0.
-        statistics_plan = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
-        launches.append(Launch(statistics_plan, of_rows, outputs, of_chunks))
-        launches.append(Launch(judge, inputs, outputs, scratch))
-    return [*launches, last]
+        of_level = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
+        launches += [Launch(of_level, of_rows, outputs, statistic), Launch(judge, inputs, outputs, scratch)]
+    return [*launches, walk]
 
 
 def _statistics_plan(

@@ -21,7 +21,7 @@ from triton.runtime.jit import KernelInterface, create_function_from_signature
 
 from specsim import gpu
 from specsim.gpu import kernels
-from specsim.gpu.launching.blocks import INTERPRETED, ON_GPU
+from specsim.gpu.launching.blocks import INTERPRETED, ON_GPU, WARP_SIZE
 from specsim.gpu.launching.examples import variants
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import launching
@@ -30,8 +30,6 @@ from specsim.operations import RECORDS
 
 TARGETS = (80, 90, 100)
 """Compute capabilities: A100, H100 and H200, B200."""
-
-WARP_SIZE = 32
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,13 @@ LARGEST_TILE = 1 << 18
 """Entries of the largest tile under the interpreter: more of them cost more memory than fewer programs save time."""
 
 
+UNIT = 8
+"""Neighbouring logits that a thread loads at once: 16 bytes of bfloat16."""
+
+WARP_SIZE = 32
+"""Threads of a warp."""
+
+
 def power_of_two(size: int) -> int:
     """Return the smallest power of two that is at least ``size``."""
     return 1 << max(size - 1, 0).bit_length()

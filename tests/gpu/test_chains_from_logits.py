@@ -7,9 +7,10 @@ from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
 from specsim.contracts.chains import draft_logits_read, target_logits_read
-from specsim.gpu import from_logits
+from specsim.gpu import chains, from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.gpu.launching.blocks import power_of_two
+from specsim.gpu.launching.mode import launching
 from specsim.gpu.switches import poisoned
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
@@ -88,7 +89,7 @@ def check(patterns=(0x5A, 0xA5), **arguments):
 def ahead(request, monkeypatch, cut):
     """Read all rows before any draft is judged, or one level."""
     if request.param == "level by level":
-        monkeypatch.setattr(from_logits, "BYTES_AHEAD", 1)
+        monkeypatch.setattr(chains, "BYTES_AHEAD", 1)
     # NOTE: calls that are cut by hand are not replayed as they were met.
     cut()
 
@@ -182,6 +183,41 @@ def test_a_walk_by_hand(ahead):
     assert on_device(arguments) == [[[1, 2]], [1]]
 
 
+@pytest.mark.parametrize("vocab", [1000, from_logits.LARGEST_PRECISE + 904])
+def test_a_coin_falls_on_its_token_in_every_part_of_a_row(cut, vocab):
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), most, 512))
+    num_requests = 60
+    each = np.zeros(num_requests, dtype=np.float32)
+    arguments = {
+        "draft_tokens": np.zeros(0, dtype=np.int64),
+        "cu_num_drafts": np.zeros(num_requests + 1, dtype=np.int32),
+        "uniform_samples": each[:0],
+        "uniform_samples_for_final_sampling": ((np.arange(num_requests) + 0.501) / num_requests).astype(np.float32),
+        "draft_logits": None,
+        "target_logits": np.zeros((num_requests, vocab), dtype=np.float32),
+        "temperature": each + 1,
+        **dict.fromkeys(FILTERS),
+        "draft_temperature": each,
+        "max_num_drafts": 0,
+    }
+    tokens, _ = on_device(arguments)
+    assert tokens == [[int(coin * vocab)] for coin in arguments["uniform_samples_for_final_sampling"].tolist()]
+
+
+@pytest.mark.skipif(DEVICE.type == "cuda", reason="programs of a level start before others have judged the one above")
+def test_no_level_is_read_after_the_end_of_a_walk(monkeypatch):
+    monkeypatch.setattr(chains, "BYTES_AHEAD", 1)
+    seen, lengths = [], (4, 0, 5, 5)
+    with launching(seen.append):
+        _, counts = on_device(scene("normal", lengths, 40))
+    known, num_programs = seen[-1].scratch["count"][1].unbind(1)
+    levels = np.arange(known.shape[1])
+    for request, count in enumerate(counts):
+        assert known[request].tolist() == np.where(levels == count, 2, levels < count).tolist()
+        assert num_programs[request].tolist() == ((levels > 0) & (levels <= count)).tolist()
+    assert any(0 < count < length for count, length in zip(counts, lengths, strict=True))
+
+
 @pytest.mark.parametrize("filters", [False, True])
 @pytest.mark.parametrize("draft_row", [[0.0], [0.0, 0.0, -np.inf]], ids=["no such column", "forbidden"])
 def test_a_draft_that_its_row_cannot_choose_is_drawn_from_the_rest(ahead, draft_row, filters):
@@ -219,7 +255,7 @@ def test_how_rows_are_split_does_not_matter(cut, monkeypatch, filters):
             chunks=lambda items, most, programs, wanted=chunks: min(most, wanted),
         )
         for num_bytes in (1, 30_000, 2**30):
-            monkeypatch.setattr(from_logits, "BYTES_AHEAD", num_bytes)
+            monkeypatch.setattr(chains, "BYTES_AHEAD", num_bytes)
             found.append(on_device(arguments))
     assert all(one == found[0] for one in found)
 
@@ -312,6 +348,6 @@ def test_the_other_way_of_reading_gives_the_same(monkeypatch, cut, num_requests)
     cut()
     found = []
     for num_bytes in (1, 2**27, 2**40):
-        monkeypatch.setattr(from_logits, "BYTES_AHEAD", num_bytes)
+        monkeypatch.setattr(chains, "BYTES_AHEAD", num_bytes)
         found.append(on_device(arguments))
     assert found[0] == found[1] == found[2]

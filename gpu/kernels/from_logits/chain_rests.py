@@ -2,7 +2,8 @@
 
 A ``rest`` is the target's row, that of the draft, what turns weights of either into probabilities, the rejected draft,
 and whether it was drawn from the draft's row, which is subtracted then. A row is a pointer, its number of logits, its
-stride, its largest logit, its temperature, and the least logit that is kept.
+stride, its largest logit, its temperature, and the least logit that is kept, or None. A TILE is how many parts a block
+has, how many units a part, and how many neighbouring tokens a unit.
 """
 
 import triton
@@ -19,7 +20,8 @@ def rest_of(token, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexp
     target_row, draft_row, scales, is_drawn = rest
     logit = read_logits(target_row[0], token, target_row[1], target_row[2])
     weight = weigh(logit, target_row[3], target_row[4], PRECISE) * scales[0]
-    weight = tl.where(logit >= target_row[5], weight, 0.0)
+    if target_row[5] is not None:
+        weight = tl.where(logit >= target_row[5], weight, 0.0)
     is_rejected = token == rejected
     if HAS_DRAFT:
         is_subtracted = is_drawn & (rejected >= 0)
@@ -32,37 +34,39 @@ def rest_of(token, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexp
 
 
 @triton.jit
-def rest_of_block(block, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexpr, TILE: tl.constexpr):
-    """Add up what is left of each unit of a block, in float64: neighbours in float32 where weights are in float32."""
-    weight = rest_of(tokens_of_block(block, TILE), rest, rejected, HAS_DRAFT, PRECISE)
-    return tl.sum(weight, axis=1).to(tl.float64)
+def add_up(first, end, mass_ptr, rest, rejected, HAS_DRAFT: tl.constexpr, PRECISE: tl.constexpr, TILE: tl.constexpr):
+    """Add up what is left of each part of some blocks, in float64: neighbours in float32 where weights are in float32.
+
+    A part is what a warp loads at once, so that one thread of it ends up with its sum.
+    """
+    PARTS: tl.constexpr = TILE[0]
+    UNITS: tl.constexpr = TILE[1]
+    BLOCK: tl.constexpr = (TILE[0] * TILE[1], TILE[2])
+    for block in range(first, end):
+        weight = rest_of(tokens_of_block(block, BLOCK), rest, rejected, HAS_DRAFT, PRECISE)
+        mass = tl.reshape(tl.sum(weight, axis=1).to(tl.float64), (PARTS, UNITS))
+        tl.store(mass_ptr + block * PARTS + tl.arange(0, PARTS), tl.sum(mass, axis=1))
 
 
 @triton.jit
 def pick(
-    block_mass,
-    coin,
+    part_mass,
+    goal,
     rest,
     rejected,
     HAS_DRAFT: tl.constexpr,
     PRECISE: tl.constexpr,
     TILE: tl.constexpr,
-    BLOCKS: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
-    """Draw a token: first a block by what its tokens add up to, then a unit of it, then a token of that."""
-    UNITS: tl.constexpr = TILE[0]
-    UNIT: tl.constexpr = TILE[1]
-    goal = coin * tl.sum(block_mass, axis=0)
-    place = tl.arange(0, BLOCKS)
-    beyond, last = first_beyond(block_mass, place, 0.0, goal)
-    block = tl.maximum(tl.minimum(beyond, last), 0)
-    before = tl.sum(tl.where(place < block, block_mass, 0.0), axis=0)
-    mass = rest_of_block(block, rest, rejected, HAS_DRAFT, PRECISE, TILE)
-    place = tl.arange(0, UNITS)
-    beyond, last = first_beyond(mass, place, before, goal)
-    unit = tl.maximum(tl.minimum(beyond, last), 0)
-    before += tl.sum(tl.where(place < unit, mass, 0.0), axis=0)
-    token = (block * UNITS + unit) * UNIT + tl.arange(0, UNIT)
+    """Return the token at which what is left exceeds a goal: first find its part, then the token."""
+    SIZE: tl.constexpr = TILE[1] * TILE[2]
+    place = tl.arange(0, PARTS)
+    # NOTE: all before the coin's part is less than all, by much more than sums of float64 are rounded.
+    prefix = tl.cumsum(part_mass, axis=0)
+    part = tl.min(tl.where((part_mass > 0) & (prefix > goal), place, PARTS - 1), axis=0)
+    before = tl.sum(tl.where(place < part, part_mass, 0.0), axis=0)
+    token = part * SIZE + tl.arange(0, SIZE)
     weight = rest_of(token, rest, rejected, HAS_DRAFT, PRECISE)
     beyond, last = first_beyond(weight.to(tl.float64), token, before, goal)
     return tl.maximum(tl.minimum(beyond, last), 0)
