@@ -78,7 +78,7 @@ def test_k9_three_requests_fill_a_bucket_of_four():
     assert (buckets, bucket_for(3, buckets)) == ((1, 2, 4, 8), 4)
     rows = BatchRows(torch.tensor([5, 2, 7]))
     padded = padding_of(rows, bucket_for(3, buckets))
-    Stages.load(cast(Any, SimpleNamespace(_batch=padded, _deepest=None, _window=None)), rows)
+    Stages.load(cast(Any, SimpleNamespace(_batch=padded, _deepest=None, _window=None, _loaded=dict)), rows)
     assert padded.req_pool_indices.tolist() == [5, 2, 7, 0]
 
 
