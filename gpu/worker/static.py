@@ -43,11 +43,16 @@ def require_guards(buffers: Mapping[str, Tensor]) -> None:
     """
     if not guards_buffers():
         return
+    written = {}
     for name, values in buffers.items():
         guarded = torch.empty(0, dtype=torch.uint8, device=DEVICE).set_(values.untyped_storage())
         num_bytes = values.numel() * values.itemsize
-        if len(guarded) != num_bytes + 2 * GUARD:
-            continue
-        guards = torch.cat([guarded[:GUARD], guarded[GUARD + num_bytes :]])
-        if bool((guards != GUARD_BYTE).any()):
-            raise CaptureError(f"a stage wrote past {name}, which batches are loaded into")
+        if len(guarded) == num_bytes + 2 * GUARD:
+            written[name] = (torch.cat([guarded[:GUARD], guarded[GUARD + num_bytes :]]) != GUARD_BYTE).any()
+    if not written:
+        return
+    past = [
+        name for name, is_written in zip(written, torch.stack([*written.values()]).tolist(), strict=True) if is_written
+    ]
+    if past:
+        raise CaptureError(f"a stage wrote past {' and '.join(past)}, which batches are loaded into")

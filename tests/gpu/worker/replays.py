@@ -7,20 +7,24 @@ the graphs is.
 """
 
 import argparse
+import gc
 import multiprocessing
 import random
 import time
 import traceback
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import numpy as np
+import torch
 
 from specsim.config import SpecConfig
+from specsim.gpu.arrays import keep, to_numpy
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import guarding_buffers, simulating_graphs
-from specsim.gpu.worker import stages
+from specsim.gpu.worker import carried, pools, stages, transfer
 from specsim.gpu.worker.graphs import bucket_for
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
@@ -36,6 +40,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from tests.specsim.simulation.models.in_numpy import mapped
 
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
 KINDS = ((False, TREE), (False, CHAIN), (True, CHAIN), (True, TREE))
@@ -59,7 +64,7 @@ class Lanes:
     """Workers of one loop and configuration that all run the same; the first is the reference.
 
     ``seen`` counts what their replays came to, ``live`` has how many requests each bucket was last replayed with,
-    ``owned`` the rows that have had one.
+    ``owned`` the rows that have had one, ``noted`` what the phases of each worker handed over since a sequence began.
     """
 
     is_v1: bool
@@ -69,6 +74,7 @@ class Lanes:
     seen: Counter = field(default_factory=Counter)
     live: dict = field(default_factory=dict)
     owned: set = field(default_factory=set)
+    noted: dict = field(default_factory=dict)
 
     def __post_init__(self):
         longest = Request(0, [0] * PROMPT, self.turns * self.config.num_draft_tokens)
@@ -89,9 +95,10 @@ class Lanes:
 
     def play(self, drawn):
         """Run one sequence that is drawn, and raise AssertionError where a worker is not as the reference is."""
+        self.noted = {name: [] for name in self.workers}
         (self._play_engines if self.is_v1 else self._play_rows)(drawn)
         self.seen["sequences"] += 1
-        self._compare_states()
+        self._compare()
 
     def _play_rows(self, drawn):
         """Decode any of the rows in any order, each batch anew: V2 carries what starts drafts by row."""
@@ -110,19 +117,18 @@ class Lanes:
             worker.assign_choices(rows, [request.choice for request in requests])
             first[name] = worker.prefill(rows, [PromptChunk.whole(request.prompt) for request in requests])
             assert first[name] == first["reference"], f"{name}: first tokens"
-        for turn in range(drawn.randint(1, self.turns)):
+        for _ in range(drawn.randint(1, self.turns)):
             batch = drawn.sample(rows, drawn.randint(1, len(rows)))
             most = self.config.num_steps
-            steps = drawn.choice([None, None, drawn.randint(0, most), [drawn.randint(0, most) for _ in batch]])
-            self._compare(turn, {name: worker.decode(batch, steps) for name, worker in self.workers.items()})
-            self._count(len(batch))
+            mixed = [drawn.randint(0, most) for _ in batch[1:]]
+            steps = drawn.choice([None, None, most - 1, [most, *mixed]])
+            self._note({name: worker.decode(batch, steps) for name, worker in self.workers.items()})
 
     def _play_engines(self, drawn):
         """Let requests join and leave as engines schedule them: V1 carries what starts drafts as a batch."""
-        most_tokens = self.turns * self.config.num_steps
-        requests = [request_of(drawn, number, drawn.randint(1, most_tokens)) for number in range(self.most + 1)]
+        requests = [request_of(drawn, number, drawn.randint(1, self.turns)) for number in range(self.most + 1)]
         requests, max_batch = requests[: drawn.randint(1, len(requests))], drawn.randint(1, self.most)
-        pattern = tuple(drawn.randint(0, self.config.num_steps) for _ in range(3))
+        pattern = (self.config.num_steps, *(drawn.randint(0, self.config.num_steps) for _ in range(2)))
         schedule = drawn.choice([IN_TURN, IN_TURN, Schedule(num_drafts=PatternNumbers(pattern))])
         engines = {name: Engine(worker, max_batch, schedule=schedule) for name, worker in self.workers.items()}
         for engine in engines.values():
@@ -132,28 +138,36 @@ class Lanes:
         while believed.has_work:
             iterations = {name: engine.step() for name, engine in engines.items()}
             if iterations["reference"] is not None:
-                self._compare(believed.num_iterations, iterations)
-                self._count(len(iterations["reference"].num_accepted_drafts))
+                self._note(iterations)
 
-    def _compare(self, number, iterations):
-        believed = self.workers["reference"]
-        for name, worker in self.workers.items():
-            divergence = first_divergence(number, believed.phases(), worker.phases())
-            assert divergence is None, f"{name}: {divergence}"
+    def _note(self, iterations):
+        """Keep what the phases of an iteration handed over; nothing is brought to the host but its counts."""
+        with patch.object(transfer, "to_numpy", keep):
+            for name, worker in self.workers.items():
+                self.noted[name].append(mapped(worker.phases(), _copied))
+        for name, iteration in iterations.items():
             for what in ("num_accepted_drafts", "num_accepted_tokens"):
-                expected, got = (vars(iterations[one])[what] for one in ("reference", name))
-                np.testing.assert_array_equal(got, expected, err_msg=f"{name}: {what}")
+                expected = vars(iterations["reference"])[what]
+                np.testing.assert_array_equal(vars(iteration)[what], expected, err_msg=f"{name}: {what}")
+        self._count(len(expected))
 
-    def _compare_states(self):
-        """Compare maps, pools and what is carried, but for what padding writes, and rows that had no owner."""
-        expected = self.workers["reference"].state()
+    def _compare(self):
+        """Compare every phase, then maps, pools and what is carried, but for padding and rows that had no owner."""
+        believed, expected = self.noted["reference"], self.workers["reference"].state()
         for name, worker in self.workers.items():
-            for what, values in worker.state().items():
+            with ExitStack() as stack:
+                for place in (pools,) if self.is_v1 else (pools, carried):
+                    stack.enter_context(patch.object(place, "to_numpy", keep))
+                phases, state = on_the_host((self.noted[name], worker.state()))
+            for number, pair in enumerate(zip(believed, phases, strict=True)):
+                divergence = first_divergence(number, *pair)
+                assert divergence is None, f"{name}: {divergence}"
+            for what, values in state.items():
                 lists = (values, expected[what]) if isinstance(values, list) else ([values], [expected[what]])
                 is_by_row = len(lists[0][0]) == self.sizes.num_rows if lists[0] else False
                 kept = sorted(self.owned) if is_by_row and not self.is_v1 else slice(1, None)
-                for got, believed in zip(*lists, strict=True):
-                    np.testing.assert_array_equal(got[kept], believed[kept], err_msg=f"{name}: {what}")
+                for got, wanted in zip(*lists, strict=True):
+                    np.testing.assert_array_equal(got[kept], wanted[kept], err_msg=f"{name}: {what}")
 
     def _count(self, live):
         bucket = bucket_for(live, padded_sizes(self.most))
@@ -161,6 +175,33 @@ class Lanes:
         self.seen["padded"] += live < bucket
         self.seen["of fewer requests than the bucket had before"] += live < self.live.get(bucket, 0)
         self.live[bucket] = live
+
+
+def _copied(values):
+    """Copy an array of the reference; what lies on the device has been."""
+    return values.copy() if isinstance(values, np.ndarray) else values
+
+
+def on_the_host(value):
+    """Bring the tensors of nested containers and phases to the host, in one copy that is waited for once."""
+    tensors = []
+
+    def noted(one):
+        tensors.extend([one] if isinstance(one, torch.Tensor) else [])
+        return one
+
+    mapped(value, noted)
+    if not tensors:
+        return value
+    packed = to_numpy(torch.cat([one.contiguous().reshape(-1).view(torch.uint8) for one in tensors]))
+    ends = np.cumsum([one.nbytes for one in tensors])
+    arrays = iter(
+        [
+            part.view(to_numpy(one[:0].cpu()).dtype).reshape(one.shape)
+            for part, one in zip(np.split(packed, ends[:-1]), tensors, strict=True)
+        ]
+    )
+    return mapped(value, lambda one: next(arrays) if isinstance(one, torch.Tensor) else one)
 
 
 def request_of(drawn, number, max_new_tokens):
@@ -188,6 +229,8 @@ def run_sequences(numbers, most=4, turns=3, max_seconds=None):
 
 
 def _job(given):
+    # NOTE: a capture collects garbage, and the heap of what is imported is long to walk.
+    gc.freeze()
     try:
         return run_sequences(*given), None
     except Exception:
@@ -211,6 +254,7 @@ def main():
     for _, error in done:
         if error is not None:
             print(error)
+    print("sequences of each process:", *(seen["sequences"] for seen, _ in done))
     print(dict(sum((seen for seen, _ in done), Counter())))
     raise SystemExit(any(error is not None for _, error in done))
 

@@ -14,7 +14,7 @@ NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 20
 def test_padded_and_exact_replays_are_the_reference_over_sequences_of_batch_sizes():
     seen = run_sequences(range(NUM_SEQUENCES))
     assert seen["sequences"] == NUM_SEQUENCES
-    assert seen["padded"] > seen["sequences"]
+    assert seen["padded"] > seen["iterations"] / 2
     assert seen["of fewer requests than the bucket had before"] > 0
 
 
