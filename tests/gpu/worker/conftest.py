@@ -9,3 +9,10 @@ from specsim.gpu.switches import guarding_buffers, simulating_graphs
 def _graphs():
     with simulating_graphs(), guarding_buffers():
         yield
+
+
+@pytest.fixture
+def unguarded():
+    """Leave the guards of buffers out, which wait for the device when they are looked at."""
+    with guarding_buffers(False):
+        yield

@@ -139,6 +139,7 @@ def test_overlapped_iterations_lose_nothing(options):
         assert request.output == greedy_decode(MODEL, request.prompt, request.max_new_tokens)
 
 
+@pytest.mark.usefixtures("unguarded")
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("page_size", [1, 4])

@@ -98,6 +98,7 @@ def test_real_text_in_large_batches_is_that_of_the_reference(page_size, mode, op
     assert sum(request.counters.num_accepted_drafts for request in both.engines[1].scheduler.finished) > 0
 
 
+@pytest.mark.usefixtures("unguarded")
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("page_size", [1, 4])

@@ -138,6 +138,7 @@ def test_sampled_and_constrained_requests_on_pages_are_those_of_the_reference(co
     v1_on_pages(config, asked, 5, 4, **options).play(asked)
 
 
+@pytest.mark.usefixtures("unguarded")
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])

@@ -172,6 +172,7 @@ def synchronisations(engine):
     return found
 
 
+@pytest.mark.usefixtures("unguarded")
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
