@@ -192,23 +192,27 @@ def _choose_beams_kernel(
         token = tl.load(hot_token_id_ptr + index, mask=is_candidate & (index < columns[1]), other=0)
     if not IS_FIRST:
         score = tl.load(scores_ptr + request * TOPK + branch, mask=is_branch, other=0.0)[:, None] * score
+    first = request * BRANCH * TOPK
     candidate = branch[:, None] * TOPK + place[None, :]
+    # NOTE: every program of a request stores the same and reads its own: reductions of reshaped tiles are compiled
+    # wrongly where their entries are in several threads (Triton 3.6 and 3.7).
+    tl.store(score_block_ptr + first + candidate, score, mask=is_candidate)
+    tl.store(token_block_ptr + first + candidate, token, mask=is_candidate)
+    tl.debug_barrier()
     if IS_FIRST:
         chosen = place.to(tl.int64)
     else:
-        ranked = tl.where(is_candidate, pack_keys(score, candidate), NO_KEY)
-        chosen = unpack_index(top_keys(tl.reshape(ranked, [BRANCHES * WIDTH]), TOPK, WIDTH, ONE_BY_ONE))
+        number = tl.arange(0, WIDTH * WIDTH)
+        is_number = number < TOPK * TOPK
+        scores = tl.load(score_block_ptr + first + number, mask=is_number, other=0.0)
+        ranked = tl.where(is_number, pack_keys(scores, number), NO_KEY)
+        chosen = unpack_index(top_keys(ranked, TOPK, WIDTH, ONE_BY_ONE))
 
-    # What a request has once, its first program writes, and only later launches read it.
+    # What a request has once besides, its first program writes, and only later launches read it.
     if share == 0:
-        first = request * BRANCH * TOPK
-        tl.store(score_block_ptr + first + candidate, score, mask=is_candidate)
-        tl.store(token_block_ptr + first + candidate, token, mask=is_candidate)
         is_beam = place < TOPK
-        number = tl.reshape(tl.where(is_candidate, candidate, -1), [1, BRANCHES * WIDTH])
-        is_chosen = number == chosen[:, None]
-        chosen_score = tl.sum(tl.where(is_chosen, tl.reshape(score, [1, BRANCHES * WIDTH]), 0.0), 1)
-        chosen_token = tl.sum(tl.where(is_chosen, tl.reshape(token, [1, BRANCHES * WIDTH]), 0), 1)
+        chosen_score = tl.load(score_block_ptr + first + chosen, mask=is_beam, other=0.0)
+        chosen_token = tl.load(token_block_ptr + first + chosen, mask=is_beam, other=0)
         tl.store(next_scores_ptr + request * TOPK + place, chosen_score, mask=is_beam)
         tl.store(input_ids_ptr + request * TOPK + place, chosen_token, mask=is_beam)
         if IS_FIRST:
