@@ -99,9 +99,10 @@ def filter_row(
     """Filter a row by its lists, by what narrowing has found, or by reading it again; a greedy row keeps its choice.
 
     ``place`` is its number among the rows of the statistics, to which ``walk_ptrs`` points after the current nodes, and
-    ``row_sizes`` the number of its chunks, of its logits, and their stride. Returns the row; its lists, and their
-    tokens; its weight; and what is kept: the least logit, the last token that may be, the weight, whether the lists
-    hold all of it, its weight by blocks, and whether that has been counted.
+    ``row_sizes`` the number of its chunks, of its logits, and their stride. ``shares``, as in the walk of a tree, is
+    read where rows are narrowed down. Returns the row; its lists, and their tokens; its weight; and what is kept: the
+    least logit, the last token that may be, the weight, whether the lists hold all of it, its weight by blocks, and
+    whether that has been counted.
     """
     num_chunks, vocab, column_stride = row_sizes
     BLOCK: tl.constexpr = SEARCH[3]
