@@ -123,17 +123,14 @@ def _lay_out_beams_kernel(
 
 
 @triton.jit
-def top_keys_of_rows(keys, COUNT: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, ONE_BY_ONE: tl.constexpr):
+def top_keys_of_rows(keys, COUNT: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     """Return the COUNT largest keys of each row in descending order, NO_KEY past COUNT."""
     place = tl.arange(0, WIDTH)[None, :]
-    if ONE_BY_ONE:
-        best = tl.full([ROWS, WIDTH], NO_KEY, dtype=tl.int64)
-        for taken in range(COUNT):
-            largest = tl.max(keys, axis=1, keep_dims=True)
-            best = tl.where(place == taken, largest, best)
-            keys = tl.where(keys == largest, NO_KEY, keys)
-    else:
-        best = tl.where(place < COUNT, tl.topk(keys, WIDTH), NO_KEY)
+    best = tl.full([ROWS, WIDTH], NO_KEY, dtype=tl.int64)
+    for taken in range(COUNT):
+        largest = tl.max(keys, axis=1, keep_dims=True)
+        best = tl.where(place == taken, largest, best)
+        keys = tl.where(keys == largest, NO_KEY, keys)
     return best
 
 
@@ -181,7 +178,7 @@ def _choose_beams_kernel(
     else:
         values = tl.load(value_row_ptr + column[None, :] * value_strides[1], mask=inside, other=0.0)
         keys = tl.where(inside, pack_keys(values, column[None, :]), NO_KEY)
-    best = top_keys_of_rows(keys, TOPK, BRANCHES, WIDTH, ONE_BY_ONE)
+    best = top_keys_of_rows(keys, TOPK, BRANCHES, WIDTH)
 
     place = tl.arange(0, WIDTH)
     is_candidate = is_branch[:, None] & (place < TOPK)[None, :]

@@ -30,8 +30,8 @@ from specsim.operations.shared import (
     seq_lens,
 )
 
-MOST_BEAMS = 64
-"""Beams of a request whose candidates one program ranks."""
+MOST_BEAMS = 16
+"""Beams of a request whose candidates one program ranks, a maximum after another."""
 
 _OPAQUE = Defined("length", "0")
 
