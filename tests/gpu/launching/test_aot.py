@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from specsim import gpu
-from specsim.gpu.launching.aot import TARGETS, all_kernels, features_of, main, record_launches
+from specsim.gpu.launching.aot import TARGETS, all_kernels, features_of, main, misread_reductions, record_launches
 from specsim.gpu.launching.blocks import ON_GPU
 from specsim.gpu.launching.examples import PRODUCTION, example, variants
 from specsim.gpu.launching.mode import launching
@@ -146,3 +146,28 @@ def test_what_cannot_be_compiled_is_refused_in_one_line(monkeypatch, capsys, nam
     with pytest.raises(SystemExit) as left:
         main()
     assert (left.value.code, capsys.readouterr().out) == (message, "")
+
+
+REDUCED = """\
+#linear = #ttg.linear<{{register = [], lane = {lanes}, warp = [[0, 8]], block = []}}>
+      %sum = "tt.reduce"(%tile) <{{axis = {axis} : i32}}> ({{
+        tt.reduce.return %entry : i64 loc(#loc2)
+      }}) : (tensor<{operand}>) -> tensor<4xi64, #ttg.slice<{{dim = 1, parent = #linear}}>> loc(#loc3)
+"""
+APART, SIDE_BY_SIDE = "[[0, 1], [0, 2], [0, 0], [0, 0], [0, 4]]", "[[0, 0], [0, 1], [0, 2], [0, 4], [1, 0]]"
+
+
+@pytest.mark.parametrize(
+    ("lanes", "axis", "operand", "is_misread"),
+    [
+        (APART, 1, "4x16xi64, #linear", True),
+        (APART, 0, "4x16xi64, #linear", False),
+        (APART, 0, "16xi64, #ttg.slice<{dim = 0, parent = #linear}>", True),
+        (APART, 1, "4x16xi64, #blocked", False),
+        (SIDE_BY_SIDE, 1, "4x16xi64, #linear", False),
+    ],
+)
+def test_reductions_over_lanes_with_copies_between_are_found(lanes, axis, operand, is_misread):
+    """An H100 has shown it: of a tile of tokens, some came out twice as large, and others as 0."""
+    found = misread_reductions(REDUCED.format(lanes=lanes, axis=axis, operand=operand))
+    assert found == [operand] * is_misread
