@@ -21,16 +21,13 @@ from specsim.simulation.requests import Request
 OF_AN_ITERATION = {
     "argmax_target_predict",
     "assign_extend_cache_locs",
-    "build_tree",
-    "compact_accepted_to_front",
     "draft_extend_forward",
     "move_kv_cache",
-    "organize_draft_results",
     "select_top_k_tokens",
     "target_forward",
-    "target_verify_metadata",
     "verify_tree_greedy",
 }
+"""Operations that an iteration calls; those that it fuses with others into one launch are not calls of the module."""
 
 
 def run_worker():
