@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from specsim.conformance.arrays import Array
 from specsim.config import SURVIVAL_EPS
+from specsim.conformance.arrays import Array
 from specsim.operations.outputs import (
     CapAcceptedDraftsOutputs,
     CommitInjectLayoutOutputs,
@@ -140,7 +140,7 @@ def ragged_verify_window(
 def pad_verify_lens_to_bucket(
     verify_lens: Array, num_padded_requests: int, num_tokens: int, max_verify_len: int = 2**31 - 1
 ) -> Array:
-    """Spread the rows that a captured graph has left over its padding requests, or give them to the last one.
+    """Give the rows that a captured graph has left to its padding requests, or else to the last request.
 
     Parameters
     ----------

@@ -37,9 +37,7 @@ def count_reaching(confidence_ptr, request, most, num_levels, bound, strides):
     return count
 
 
-@triton.jit(
-    do_not_specialize=["num_requests", "num_levels", "verify_token_budget", "min_verify_len", "max_verify_len"]
-)
+@triton.jit(do_not_specialize=["num_requests", "num_levels", "verify_token_budget", "min_verify_len", "max_verify_len"])
 def _schedule_verify_lens_kernel(
     confidence_ptr,
     num_drafts_ptr,
@@ -64,10 +62,7 @@ def _schedule_verify_lens_kernel(
     if num_drafts_ptr is not None:
         most = tl.minimum(most, tl.load(num_drafts_ptr + request, mask=is_request, other=0))
     most = tl.where(is_request, most, 0)
-    if survival_eps_ptr is not None:
-        eps = tl.load(survival_eps_ptr)
-    else:
-        eps = tl.full([], EPS, dtype=tl.float32)
+    eps = tl.load(survival_eps_ptr) if survival_eps_ptr is not None else tl.full([], EPS, dtype=tl.float32)
     low = bits_of(eps)
     num_admitted = count_reaching(confidence_ptr, request, most, num_levels, low, strides)
     if tl.sum(num_admitted, axis=0) > verify_token_budget:
@@ -191,9 +186,7 @@ def _scatter_compact_to_strided_kernel(
     source = start + node
     is_row = (node < num_own) & (source >= 0) & (source < num_tokens)
     inside = (node < num_nodes)[:, None] & (word < num_words)[None, :]
-    entry = tl.load(
-        values_ptr + source[:, None] * num_words + word[None, :], mask=inside & is_row[:, None], other=0
-    )
+    entry = tl.load(values_ptr + source[:, None] * num_words + word[None, :], mask=inside & is_row[:, None], other=0)
     target = request * num_nodes + node
     tl.store(strided_ptr + target[:, None] * num_words + word[None, :], entry, mask=inside)
 

@@ -66,7 +66,7 @@ OPERATIONS = (
     Operation(
         name="pad_verify_lens_to_bucket",
         group="scheduled",
-        summary="Spread the rows that a captured graph has left over its padding requests, or give them to the last one.",
+        summary="Give the rows that a captured graph has left to its padding requests, or else to the last request.",
         contract=Contract(
             parameters=(
                 array("verify_lens", "int32 [request]", Unit.COUNT, within=("1", None)),
@@ -165,9 +165,7 @@ OPERATIONS = (
                 array("inject_loc", "int32 [request*node]", Unit.SLOT, sentinel=-1),
                 array("positions", "int64 [request*node]", Unit.POSITION),
             ),
-            requires=(
-                Requirement("row*ring_size < 2**31", "places of the rings are counted in int32"),
-            ),
+            requires=(Requirement("row*ring_size < 2**31", "places of the rings are counted in int32"),),
         ),
         source="semantics Q.1.9",
     ),

@@ -63,7 +63,9 @@ def _slots_have_a_place(arguments: Arguments, axes: Arguments) -> Fault | None:
         arguments["req_pool_indices"], arguments["seq_lens"].tolist(), _committed(arguments).tolist(), strict=True
     ):
         read = slots[row, length : length + count]
-        fault = fault_in(read, (read < 0) | (read >= len(places)), f"req_to_token[{row}, {length}:]", "a slot of the map")
+        fault = fault_in(
+            read, (read < 0) | (read >= len(places)), f"req_to_token[{row}, {length}:]", "a slot of the map"
+        )
         if fault is not None:
             return fault
     return None
