@@ -28,10 +28,10 @@ def schedule_verify_lens(
     ----------
     confidence : float32 [request, draft]
         Probability that a draft is accepted if all before it are; it must not depend on the draft itself.
-    num_drafts : int32 [request], optional
-        Drafts that exist; all of them if absent.
-    survival_eps : float32 [1], optional
-        Least survival of a draft that is admitted, 1e-6 if absent.
+    num_drafts : int32 [request] or None
+        Drafts that exist; None for all of them.
+    survival_eps : float32 [1] or None
+        Least survival of a draft that is admitted; None for 1e-6.
     verify_token_budget : int
         Drafts to admit in the whole batch at most, roots not counted.
     max_verify_len : int
@@ -185,8 +185,8 @@ def scatter_compact_to_strided(values: Array, verify_lens: Array, num_draft_toke
 
     Parameters
     ----------
-    values : any dtype [token, ...]
-        Rows of a ragged forward, padding last.
+    values : any [token, ...]
+        Rows of a ragged forward; those past the sum of ``verify_lens`` are padding and not read.
     verify_lens : int32 [request]
         Rows of each request.
     num_draft_tokens : int
@@ -340,10 +340,10 @@ def commit_inject_layout(
         Committed lengths, before verify.
     commit_lens : int32 [request]
         Committed rows: the root and the accepted drafts.
-    verify_lens : int32 [request], optional
+    verify_lens : int32 [request] or None
         Rows that were verified, a bound on those that are committed: 0 for padding and for what is not to be written.
-    slot_map : int32 or int64 [slot], optional
-        Slot of the draft cache for each slot; the same one if absent.
+    slot_map : int32 or int64 [slot] or None
+        Slot of the draft cache for each slot; None for the same one.
     num_draft_tokens : int
         Rows of a block.
     ring_size : int

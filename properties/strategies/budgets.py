@@ -74,11 +74,13 @@ def _budgets(draw: DrawFn, costs: SearchStrategy[Costs | None]) -> Budgeting:
 
 @composite
 def _even(draw: DrawFn) -> Budgeting:
-    """Draw sure drafts, and rates that fall with rows as their tokens grow, so that every budget yields as many."""
-    num_requests, num_drafts = draw(st.integers(1, 6)), draw(st.integers(1, 9))
+    """Draw sure drafts, and rates that fall as rows grow: every budget yields as many tokens, unless others run too."""
+    num_requests, num_drafts = draw(st.integers(1, 4)), draw(st.integers(1, 8))
+    num_others = draw(st.sampled_from((0, 0, 0, 2)))
     probes = tuple(range(1, 17))
     rates = StepRates(probes, tuple(EVEN_RATE / probe for probe in probes))
-    return Budgeting((1.0,) * num_drafts, num_requests, rates, None, None, SURVIVAL_EPS)
+    num_rows = num_requests + num_others if num_others else None
+    return Budgeting((1.0,) * num_drafts, num_requests, rates, num_rows, None, SURVIVAL_EPS)
 
 
 @composite

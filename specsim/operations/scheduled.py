@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array, flag
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     MOST_POSITIONS,
@@ -87,7 +87,11 @@ OPERATIONS = (
         group="scheduled",
         summary="Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0.",
         contract=Contract(
-            parameters=(array("values", "any [token, ...]", Unit.ANY), _PADDED_LENS, NUM_DRAFT_TOKENS),
+            parameters=(
+                array("values", "any [token, ...]", Unit.ANY, defined=Defined("length", "sum_verify_lens")),
+                _PADDED_LENS,
+                NUM_DRAFT_TOKENS,
+            ),
             outputs=(array("strided", "like values [request*node, ...]", Unit.ANY),),
         ),
         source="semantics Q.1.6",
