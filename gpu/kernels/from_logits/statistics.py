@@ -167,6 +167,8 @@ def _row_statistics_kernel(
         is_filtered = (
             (top_k < vocab) | (tl.load(filter_ptrs[2] + request) < 1) | (tl.load(filter_ptrs[3] + request) > 0)
         )
+        # NOTE: a greedy row is chosen from its list, also where a vocabulary of one token leaves nothing to filter.
+        is_filtered = is_filtered | (temperature == 0)
         share = place * tl.num_programs(1) + chunk
         unit_max = tl.max(logit, axis=1)
         part_max = tl.max(tl.reshape(unit_max, [UNITS // PARTS, PARTS]), axis=0)
