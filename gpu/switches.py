@@ -2,9 +2,9 @@
 
 ``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation; the
 variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output, and all scratch memory,
-with a pattern before the kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets workers capture graphs
-where there is no GPU. ``guarding_buffers()`` puts zones around what workers load batches into, which nothing may write,
-and poisons it before it is loaded; ``SPECSIM_DEBUG=1`` does that from the start, too.
+with a pattern before the kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets
+workers capture graphs where there is no GPU. ``guarding_buffers()`` puts zones around what workers load batches into,
+which nothing may write, and poisons it before it is loaded; ``SPECSIM_DEBUG=1`` does that from the start, too.
 """
 
 from collections.abc import Iterator
