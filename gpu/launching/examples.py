@@ -67,7 +67,7 @@ SMALL: Sizes = MappingProxyType(
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
         **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0, "draft_window": 16, "depth": 1},
-        **{"recent": 0, "word": 1},
+        **{"recent": 0, "word": 1, "padded_request": 1, "num_padded_requests": 1, "ring_size": 8, "max_verify_len": 4},
     }
 )
 """One request with a small tree and a small vocabulary."""
