@@ -203,11 +203,9 @@ def _without_map(correct: Function, arguments: Named) -> Any:
 
 def _ungated(correct: Function, arguments: Named) -> Any:
     """Slots of rows that the gate keeps out are read as far as the row goes."""
-    width = arguments["req_to_token"].shape[1]
-    room = width - arguments["seq_lens"].astype(np.int64)
-    if arguments["ring_size"]:
-        room = np.full_like(room, 2**31 - 1)
-    commit = np.minimum(arguments["commit_lens"], np.maximum(room, 0)).astype(np.int32)
+    room = arguments["req_to_token"].shape[1] - arguments["seq_lens"].astype(np.int64)
+    most = 2**31 - 1 if arguments["ring_size"] else np.maximum(room, 0)
+    commit = np.minimum(arguments["commit_lens"], most).astype(np.int32)
     return correct(**{**arguments, "verify_lens": None, "commit_lens": commit})
 
 

@@ -276,11 +276,12 @@ def commit_inject_layout(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     commit = np.array([committed for _, committed, _ in requests], dtype=np.int32)
     gate = np.array([own for _, _, own in requests], dtype=np.int32) if draw(st.booleans()) else None
     committed = np.array([length for length, _, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES)))
-    ends = committed.astype(np.int64) + (commit if gate is None else np.minimum(commit, gate))
+    counts = commit if gate is None else np.minimum(commit, gate)
+    where = draw(st.sampled_from(("slots", "mapped", "ring")))
+    ends = np.where((counts > 0) & (where != "ring"), committed.astype(np.int64) + counts, 0)
     source = draw(bulk())
     width = int(ends.max(initial=1)) + draw(slack())
     rows, req_to_token = request_rows(source, len(requests), width)
-    where = draw(st.sampled_from(("slots", "mapped", "ring")))
     num_slots = int(req_to_token.max(initial=0)) + 1
     places = source.order(num_slots).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
     return {

@@ -1,7 +1,6 @@
 """Structural rules of scheduled verification."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +25,21 @@ def _rows_fit(name: str, axis: str) -> Rule:
     )
 
 
-def _positions_fit(sentence: str, counts: Callable[[Arguments], Any], needed: str, size: str) -> Rule:
-    """Return the rule that committed positions and so many new ones fit into a size."""
+def _positions_fit(sentence: str, ends: Callable[[Arguments], NDArray[np.int64]], needed: str, size: str) -> Rule:
+    """Return the rule that the positions which are used end within a size."""
 
     def find(arguments: Arguments, axes: Arguments) -> Fault | None:
-        lengths = arguments["seq_lens"].astype(np.int64)
-        place = first_place(lengths + counts(arguments) > axes[size])
+        place = first_place(ends(arguments) > axes[size])
         if place is None:
             return None
-        return Fault(f"seq_lens{list(place)}", int(lengths[place]), needed.format(axes[size]))
+        return Fault(f"seq_lens{list(place)}", int(arguments["seq_lens"][place]), needed.format(axes[size]))
 
     return Rule(sentence, Reason.ROW_TOO_SHORT, "a request row ends after the last position that is used", find)
+
+
+def _ends_of_windows(arguments: Arguments) -> NDArray[np.int64]:
+    ends: NDArray[np.int64] = arguments["seq_lens"].astype(np.int64) + arguments["verify_lens"]
+    return ends
 
 
 def _committed(arguments: Arguments) -> NDArray[np.int64]:
@@ -46,10 +49,11 @@ def _committed(arguments: Arguments) -> NDArray[np.int64]:
     return counts if gate is None else np.minimum(counts, gate)
 
 
-def _read_of_map(arguments: Arguments) -> NDArray[np.int64]:
-    """Return how many positions of each request are looked up: none where places go round a ring."""
+def _ends_of_commits(arguments: Arguments) -> NDArray[np.int64]:
+    """Return where the positions end that are looked up: none are in a ring, or of a request that commits nothing."""
     counts = _committed(arguments)
-    return counts if arguments["ring_size"] == 0 else np.zeros_like(counts)
+    is_read = (counts > 0) & (arguments["ring_size"] == 0)
+    return np.where(is_read, arguments["seq_lens"].astype(np.int64) + counts, 0)
 
 
 @rule(Reason.SLOT_OUT_OF_RANGE, "the map has an entry a slot")
@@ -76,7 +80,7 @@ RULES = {
         _rows_fit("num_tokens", "token"),
         _positions_fit(
             "The positions that are verified lie in the row of `req_to_token`.",
-            lambda arguments: arguments["verify_lens"],
+            _ends_of_windows,
             "a length whose window ends at {}",
             "position",
         ),
@@ -86,7 +90,7 @@ RULES = {
     "ragged_verify_metadata": (
         _positions_fit(
             "The positions that are verified lie in the page table.",
-            lambda arguments: arguments["verify_lens"],
+            _ends_of_windows,
             "a length whose window ends at {}",
             "max_seq_len_k",
         ),
@@ -94,7 +98,7 @@ RULES = {
     "commit_inject_layout": (
         _positions_fit(
             "The committed positions lie in the row of `req_to_token`, unless they go round a ring.",
-            _read_of_map,
+            _ends_of_commits,
             "a length whose committed rows end at {}",
             "position",
         ),

@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
+from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.rejection import Reason
 
-SIZES = [(0, 2), (1, 1), (1, 7), (3, 2), (40, 8), (130, 3)]
+SIZES = [(0, 2), (1, 1), (1, 7), (3, 2), (17, 8)]
+MANY = 1024
+MANY_PROGRAMS = 130 if INTERPRETED else MANY
+"""Requests of kernels that run a program for each."""
 
 
 def confidences(num_requests, depth, kind="any", **changed):
@@ -44,10 +48,15 @@ def without(arguments, *names, **added):
 
 
 @pytest.mark.parametrize("kind", ["any", "ties"])
-@pytest.mark.parametrize(("num_requests", "num_drafts"), [(0, 3), (1, 0), (1, 7), (3, 1), (64, 7), (1024, 7), (70, 63)])
+@pytest.mark.parametrize(("num_requests", "num_drafts"), [(0, 3), (1, 0), (1, 7), (3, 1), (64, 7)])
 def test_lengths(agrees, num_requests, num_drafts, kind):
     for budget in sorted({0, 1, num_requests, num_requests * num_drafts // 2, num_requests * num_drafts}):
         agrees("schedule_verify_lens", **confidences(num_requests, num_drafts, kind, verify_token_budget=budget))
+
+
+@pytest.mark.parametrize(("num_requests", "num_drafts"), [(MANY, 7), (70, 63)])
+def test_lengths_of_many_drafts(agrees, num_requests, num_drafts):
+    agrees("schedule_verify_lens", **confidences(num_requests, num_drafts, "ties"))
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.25, 2.0, float("inf")])
@@ -78,13 +87,13 @@ def test_lengths_of_views(agrees):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("num_padding", [0, 1, 300])
-@pytest.mark.parametrize(("num_requests", "num_nodes"), [*SIZES, (1024, 4)])
+@pytest.mark.parametrize(("num_requests", "num_nodes"), SIZES)
 def test_windows(agrees, num_requests, num_nodes, num_padding, dtype):
     agrees("ragged_verify_window", **window(num_requests, num_nodes, num_padding, dtype))
 
 
 @pytest.mark.parametrize("page_size", [1, 4])
-@pytest.mark.parametrize(("num_requests", "num_nodes"), [*SIZES, (1024, 4)])
+@pytest.mark.parametrize(("num_requests", "num_nodes"), SIZES)
 def test_metadata(agrees, num_requests, num_nodes, page_size):
     arguments = window(num_requests, num_nodes)
     most = arguments["req_to_token"].shape[1]
@@ -94,7 +103,7 @@ def test_metadata(agrees, num_requests, num_nodes, page_size):
 
 @pytest.mark.parametrize("most", [3, 2**31 - 1])
 @pytest.mark.parametrize("num_padding", [0, 1, 3, 300])
-@pytest.mark.parametrize("num_requests", [0, 1, 5, 1024])
+@pytest.mark.parametrize("num_requests", [0, 1, 5, MANY])
 def test_buckets(agrees, num_requests, num_padding, most):
     lens = np.arange(num_requests, dtype=np.int32) % 4 + 1
     for left in (0, 1, 7, 1000) if num_requests + num_padding else (0,):
@@ -116,15 +125,19 @@ def test_scattered_rows(agrees, dtype, trailing):
     agrees("scatter_compact_to_strided", values=values, verify_lens=np.zeros(0, np.int32), num_draft_tokens=4)
 
 
-def test_scattered_views_and_many_requests(agrees):
-    lens = (np.arange(1024) % 5).astype(np.int32)
-    values = np.arange(int(lens.sum()) * 6, dtype=np.int32).reshape(-1, 6)
-    agrees("scatter_compact_to_strided", values=values[:, ::2], verify_lens=lens, num_draft_tokens=4)
+def test_many_requests(agrees):
+    arguments = window(MANY_PROGRAMS, 4, 9)
+    agrees("ragged_verify_window", **arguments)
+    most = arguments["req_to_token"].shape[1]
+    metadata = without(arguments, "candidates", "num_tokens", max_seq_len_k=most, page_size=4)
+    agrees("ragged_verify_metadata", **metadata)
+    values = np.arange(arguments["num_tokens"] * 6, dtype=np.int32).reshape(-1, 6)[:, ::2]
+    agrees("scatter_compact_to_strided", values=values, verify_lens=arguments["verify_lens"], num_draft_tokens=4)
 
 
 @pytest.mark.parametrize("is_compact", [False, True])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize(("num_requests", "num_nodes"), [*SIZES, (1024, 4)])
+@pytest.mark.parametrize(("num_requests", "num_nodes"), SIZES)
 def test_cuts(agrees, num_requests, num_nodes, dtype, is_compact):
     arguments = window(num_requests, num_nodes)
     source = np.random.default_rng(num_requests)
@@ -140,7 +153,7 @@ def test_cuts(agrees, num_requests, num_nodes, dtype, is_compact):
 
 @pytest.mark.parametrize("has_gate", [False, True])
 @pytest.mark.parametrize("where", ["slots", "mapped", "narrow", "ring"])
-@pytest.mark.parametrize(("num_requests", "num_nodes"), [*SIZES, (1024, 4)])
+@pytest.mark.parametrize(("num_requests", "num_nodes"), SIZES)
 def test_commits(agrees, num_requests, num_nodes, where, has_gate):
     arguments = window(num_requests, num_nodes)
     places = np.arange(arguments["req_to_token"].size)[::-1].astype(np.int32 if where == "narrow" else np.int64)
