@@ -478,7 +478,7 @@ def pad_verify_lens_to_bucket(
     num_tokens: int,
     max_verify_len: int = 2147483647,
 ) -> torch.Tensor:
-    """Spread the rows that a captured graph has left over its padding requests, or give them to the last one."""
+    """Give the rows that a captured graph has left to its padding requests, or else to the last request."""
 
 def per_step_draft_out_cache_loc(out_cache_loc: torch.Tensor, topk: int, num_steps: int) -> torch.Tensor:
     """Turn request-major draft slots into one row a step."""

@@ -223,7 +223,7 @@ class Operations(Protocol[ArrayT]):
         num_tokens: int,
         max_verify_len: int = 2147483647,
     ) -> ArrayT:
-        """Spread the rows that a captured graph has left over its padding requests, or give them to the last one."""
+        """Give the rows that a captured graph has left to its padding requests, or else to the last request."""
 
     def scatter_compact_to_strided(self, values: ArrayT, verify_lens: ArrayT, num_draft_tokens: int) -> ArrayT:
         """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
