@@ -47,7 +47,7 @@ def ragged_rows(it: Iteration) -> dict[str, Any]:
 
 
 def commits(it: Iteration) -> dict[str, Any]:
-    """Return what was accepted, behind a gate, with a map of slots."""
+    """Return what was accepted, with a gate, with a map of slots."""
     return {
         "commit_lens": it.num_accepted_tokens,
         "verify_lens": it.each(it.num_draft_tokens, torch.int32),

@@ -35,6 +35,14 @@ def the_budget_is_spent(backend: Backend, case: Case) -> None:
     require_equal("admitted drafts", int((_lens(backend, plain) - 1).sum()), expected)
 
 
+def free_rows_come_on_top(backend: Backend, case: Case) -> None:
+    """Rows that cost nothing are added to what the budget admits; a request without any has its root all the same."""
+    plain, least = _plain(case), case["min_verify_len"]
+    num_admitted, most = _lens(backend, plain) - 1, plain["max_verify_len"]
+    expected = np.clip(least + num_admitted, max(least, 1), most)
+    require_equal("verify_lens", _lens(backend, {**plain, "min_verify_len": least}), expected)
+
+
 def no_better_draft_is_left_out(backend: Backend, case: Case) -> None:
     """Of two drafts that can survive the one that survives more often is admitted first, of equals the earlier one.
 
@@ -205,6 +213,7 @@ PROPERTIES = states(
     "scheduled",
     (admitted_drafts_keep_to_the_budget, strategies.limited_survivals, _SCHEDULE),
     (the_budget_is_spent, strategies.limited_survivals, _SCHEDULE),
+    (free_rows_come_on_top, strategies.schedule_verify_lens, _SCHEDULE),
     (no_better_draft_is_left_out, strategies.tied_survivals, _SCHEDULE),
     (lengths_grow_with_the_budget, strategies.schedule_verify_lens, _SCHEDULE),
     (requests_are_scheduled_in_any_order, strategies.distinct_survivals, _SCHEDULE),

@@ -117,15 +117,16 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
     """How far a walk went past the cut, with which token it ended there, and which drafts lie there, is not read."""
     compact = {**case, "is_compact": True}
     expected = outputs_of(backend, _CAP[0], compact)
-    is_past = case["num_accepted_drafts"] >= case["verify_lens"]
+    is_past: Array = case["num_accepted_drafts"] >= case["verify_lens"]
     after = np.arange(case["candidates"].shape[1])[None, :] > case["verify_lens"][:, None]
     most = case["candidates"].shape[1] - 1
     for number, token in ((0, 0), (most, 2**31 - 1)):
-        count = np.where(is_past, np.maximum(case["verify_lens"], number), case["num_accepted_drafts"])
+        count = case["num_accepted_drafts"].copy()
+        count[is_past] = np.maximum(case["verify_lens"], number)[is_past]
         changed = {
             **compact,
             "candidates": np.where(after, token, case["candidates"]),
-            "num_accepted_drafts": count.astype(np.int32),
+            "num_accepted_drafts": count,
             "bonus_tokens": np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype),
         }
         for name, got in outputs_of(backend, _CAP[0], changed).items():
@@ -178,7 +179,7 @@ def a_cut_chain_accepts_what_the_cap_keeps(backend: Backend, case: Case) -> None
 
 
 def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
-    """The root and the accepted drafts go to the slots of their positions, behind the gate; no other row goes anywhere.
+    """The root and the accepted drafts go to the slots of their positions, within the gate; no other row goes anywhere.
 
     In a ring they go to the places of the request's own row, one position after another.
     """

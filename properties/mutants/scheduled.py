@@ -17,7 +17,7 @@ def _candidates(arguments: Named, dtype: type = np.float32) -> list[Candidate]:
     """Return (survival, position, request) of the drafts that may be admitted."""
     confidence, eps = arguments["confidence"], arguments["survival_eps"]
     least = np.float32(1e-6) if eps is None else eps[0]
-    survivals = np.cumprod(confidence.astype(dtype), axis=1, dtype=dtype)
+    survivals: Array = np.cumprod(confidence.astype(dtype), axis=1, dtype=dtype)
     most = min(confidence.shape[1], arguments["max_verify_len"])
     counts = arguments["num_drafts"]
     return [

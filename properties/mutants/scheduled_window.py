@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.arrays import Array
 from specsim.properties.mutants.record import (
     Function,
     Named,
@@ -94,7 +93,7 @@ def _full_batch_stays(correct: Function, arguments: Named) -> Any:
     return correct(**{**arguments, "num_tokens": total})
 
 
-def _rows_go_on(correct: Function, arguments: Named) -> Array:
+def _rows_go_on(correct: Function, arguments: Named) -> Any:
     """Every block is read whole from where its request starts."""
     values, width = arguments["values"], arguments["num_draft_tokens"]
     starts = np.cumsum([0, *arguments["verify_lens"]])[:-1]
@@ -105,13 +104,13 @@ def _rows_go_on(correct: Function, arguments: Named) -> Array:
     return strided
 
 
-def _stays_compact(correct: Function, arguments: Named) -> Array:
+def _stays_compact(correct: Function, arguments: Named) -> Any:
     strided, live = np.zeros_like(correct(**arguments)), _live(arguments)
     strided[:live] = arguments["values"][:live]
     return strided
 
 
-def _rest_is_the_last_row(correct: Function, arguments: Named) -> Array:
+def _rest_is_the_last_row(correct: Function, arguments: Named) -> Any:
     strided = np.array(correct(**arguments))
     width = arguments["num_draft_tokens"]
     for request, own in enumerate(arguments["verify_lens"].tolist()):

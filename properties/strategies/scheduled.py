@@ -266,7 +266,7 @@ def cap_accepted_drafts(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 @composite
 def commit_inject_layout(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw commits of any length, in half of the calls behind a gate; slots are mapped, or lie in a ring, or neither.
+    """Draw commits of any length, half of the calls with a gate; slots are mapped, or lie in a ring, or neither.
 
     A row of the map ends with the last position that is committed.
     """
@@ -297,7 +297,7 @@ def commit_inject_layout(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 POISONS = ("none", "huge", "next", "other")
-"""What target rows after the cut say: token 0, a token that nobody drafted, the next draft, or another token."""
+"""What target rows after the cut say: token 0, a token that was not drafted, the next draft, or another token."""
 
 
 @composite

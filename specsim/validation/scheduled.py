@@ -46,7 +46,8 @@ def _committed(arguments: Arguments) -> NDArray[np.int64]:
     """Return how many rows of each request are injected."""
     counts = arguments["commit_lens"].astype(np.int64)
     gate = arguments["verify_lens"]
-    return counts if gate is None else np.minimum(counts, gate)
+    capped: NDArray[np.int64] = counts if gate is None else np.minimum(counts, gate)
+    return capped
 
 
 def _ends_of_commits(arguments: Arguments) -> NDArray[np.int64]:
