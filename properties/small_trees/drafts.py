@@ -1,0 +1,132 @@
+"""Trees from selections of drafts, and from masks: what is kept of a draft, and what is read off it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from specsim.config import TreeMaskMode
+from specsim.counts import count_candidates, count_draft_nodes
+from specsim.properties.small_trees.forms import FEW, Arguments, Array, Form, Scope, lengths, numbered
+from specsim.properties.small_trees.shapes import (
+    Selections,
+    closure,
+    count_forests,
+    count_selections,
+    forests,
+    selections,
+)
+
+KEPT, LEFT_OUT = 0.5, 0.25
+"""Scores of drafts that are kept and left out, where the least kept one ties with all that come after it."""
+
+ARE_TIED = (False, True)
+
+
+def _sizes(num_nodes: int) -> Iterator[tuple[int, int]]:
+    """Yield beams and steps of a draft: as many as any tree of so many nodes can use."""
+    for topk in range(1, num_nodes):
+        for num_steps in range(1, num_nodes):
+            yield topk, num_steps
+
+
+def _count(num_nodes: int) -> int:
+    drafts = count_draft_nodes(num_nodes)
+    return sum(count_selections(drafts, topk, num_steps) for topk, num_steps in _sizes(num_nodes))
+
+
+def _selected(num_nodes: int, topk: int, num_steps: int) -> Selections:
+    """Return the selections that a draft of some sizes can make: all parents are beams, with candidates enough."""
+    every = selections(count_draft_nodes(num_nodes))
+    is_one = (np.maximum(every.beam, every.rank) < topk).all(axis=1) & (every.level < num_steps).all(axis=1)
+    return Selections(*(column[is_one] for column in every))
+
+
+def _flat_ids(selected: Selections, topk: int) -> Array:
+    later = topk + (selected.level - 1) * topk * topk + selected.beam * topk + selected.rank
+    return np.where(selected.level == 0, selected.rank, later)
+
+
+def _beams(selected: Selections, flat: Array, topk: int, level: int) -> Array:
+    """Return the flat ids of the beams of a level: the kept ones by score, then others."""
+    first, size = (0, topk) if level == 0 else (topk + (level - 1) * topk * topk, topk * topk)
+    order = np.full((len(flat), size), size)
+    case, draft = np.nonzero(selected.level == level)
+    order[case, flat[case, draft] - first] = selected.place[case, draft]
+    return first + np.argsort(order, axis=1, kind="stable")[:, :topk]
+
+
+def _parent_list(selected: Selections, flat: Array, topk: int, num_steps: int) -> Array:
+    """Return what a draft lists of all levels, int64 [case, topk*step+1]."""
+    root = np.full((len(flat), 1), -1)
+    return np.concatenate([root, *(_beams(selected, flat, topk, level) for level in range(num_steps))], axis=1)
+
+
+def _selection_scopes(num_nodes: int) -> Iterator[Scope]:
+    for topk, num_steps in _sizes(num_nodes):
+        selected = _selected(num_nodes, topk, num_steps)
+        flat = _flat_ids(selected, topk)
+        num_kept, num_candidates = flat.shape[1], count_candidates(topk, num_steps)
+        # NOTE: drafts are listed level by level and by score, so that their places are the order of their scores.
+        ranked = np.tile(1 - np.arange(num_kept) / (4 * num_kept), (len(flat), 1))
+        later = np.arange(num_candidates) > flat.max(axis=1, initial=0)[:, None]
+        for is_tied in ARE_TIED:
+            scores = np.where(later & is_tied, KEPT, LEFT_OUT).astype(np.float32)
+            np.put_along_axis(scores, flat, KEPT if is_tied else ranked.astype(np.float32), axis=1)
+            columns = {"scores": scores, "parents": _parent_list(selected, flat, topk, num_steps)}
+            if len(flat):
+                yield Scope({"node": num_nodes, "topk": topk, "step": num_steps}, columns)
+
+
+def _pack_selections(scope: Scope) -> Arguments:
+    topk, num_steps = scope.sizes["topk"], scope.sizes["step"]
+    scores, parents = scope.columns["scores"], scope.columns["parents"]
+    tokens = np.arange(scores.size, dtype=np.int64).reshape(scores.shape) + 3
+    ends = [count_candidates(topk, step) for step in range(1, num_steps)]
+    blocks = np.split(scores, ends, axis=1)
+    return {
+        "score_list": [np.ascontiguousarray(block).reshape(len(scope), -1, topk) for block in blocks],
+        "token_list": [np.ascontiguousarray(block) for block in np.split(tokens, ends, axis=1)],
+        "parents_list": np.split(parents, [1 + topk * step for step in range(1, num_steps)], axis=1),
+        "num_draft_tokens": scope.sizes["node"],
+    }
+
+
+def _tree_scopes(num_nodes: int) -> Iterator[Scope]:
+    for topk, num_steps in _sizes(num_nodes):
+        selected = _selected(num_nodes, topk, num_steps)
+        flat = _flat_ids(selected, topk)
+        width = 1 + topk * (num_steps - 1) if num_steps > 1 else 0
+        parents = _parent_list(selected, flat, topk, num_steps)[:, :width]
+        columns = {"parent_list": parents, "top_scores_index": np.sort(flat, axis=1)}
+        columns["seq_lens"] = lengths(len(flat))
+        sizes = {"node": num_nodes, "topk": topk, "num_steps": num_steps}
+        for mode in TreeMaskMode if len(flat) else ():
+            most = {"most": FEW} if mode is TreeMaskMode.FULL_MASK else {}
+            yield Scope({**sizes, "mask_mode": mode.value}, columns, **most)
+
+
+def _pack_trees(scope: Scope) -> Arguments:
+    tokens = 3 + numbered(scope) * scope.sizes["node"] + np.arange(scope.sizes["node"])
+    return {
+        **scope.columns,
+        "bonus_tokens": tokens[:, 0].astype(np.int32),
+        "draft_tokens": np.ascontiguousarray(tokens[:, 1:]),
+        "topk": scope.sizes["topk"],
+        "num_steps": scope.sizes["num_steps"],
+        "num_draft_tokens": scope.sizes["node"],
+        "mask_mode": scope.sizes["mask_mode"],
+        # NOTE: a bound on the sum is enough.
+        "seq_lens_sum": int(scope.columns["seq_lens"].sum()) + 3,
+    }
+
+
+def _mask_scopes(num_nodes: int) -> Iterator[Scope]:
+    masks = closure(forests(num_nodes))
+    yield Scope({"node": num_nodes}, {"tree_mask": masks, "seq_lens": lengths(len(masks))})
+
+
+FORMS = (
+    Form("organize_draft_results", lambda nodes: len(ARE_TIED) * _count(nodes), _selection_scopes, _pack_selections),
+    Form("build_tree", lambda nodes: len(TreeMaskMode) * _count(nodes), _tree_scopes, _pack_trees),
+    Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes, lambda scope: dict(scope.columns)),
+)
