@@ -91,6 +91,19 @@ def _pack_selections(scope: Scope) -> Arguments:
     }
 
 
+def _modes(num_nodes: int, topk: int, num_steps: int) -> Iterator[TreeMaskMode]:
+    """Yield the layouts of the mask: it is the tree's, so that those beside the default are seen on each tree once."""
+    yield TreeMaskMode.QLEN_ONLY
+    if topk == num_steps == count_draft_nodes(num_nodes):
+        yield from (mode for mode in TreeMaskMode if mode is not TreeMaskMode.QLEN_ONLY)
+
+
+def _count_masks(num_nodes: int) -> int:
+    drafts = count_draft_nodes(num_nodes)
+    others = (len(TreeMaskMode) - 1) * count_selections(drafts, drafts, drafts) if drafts else 0
+    return _count(num_nodes) + others
+
+
 def _tree_scopes(num_nodes: int) -> Iterator[Scope]:
     for topk, num_steps in _sizes(num_nodes):
         selected = _selected(num_nodes, topk, num_steps)
@@ -100,7 +113,7 @@ def _tree_scopes(num_nodes: int) -> Iterator[Scope]:
         columns = {"parent_list": parents, "top_scores_index": np.sort(flat, axis=1)}
         columns["seq_lens"] = lengths(len(flat))
         sizes = {"node": num_nodes, "topk": topk, "num_steps": num_steps}
-        for mode in TreeMaskMode if len(flat) else ():
+        for mode in _modes(num_nodes, topk, num_steps) if len(flat) else ():
             most = {"most": FEW} if mode is TreeMaskMode.FULL_MASK else {}
             yield Scope({**sizes, "mask_mode": mode.value}, columns, **most)
 
@@ -127,6 +140,6 @@ def _mask_scopes(num_nodes: int) -> Iterator[Scope]:
 
 FORMS = (
     Form("organize_draft_results", lambda nodes: len(ARE_TIED) * _count(nodes), _selection_scopes, _pack_selections),
-    Form("build_tree", lambda nodes: len(TreeMaskMode) * _count(nodes), _tree_scopes, _pack_trees),
+    Form("build_tree", _count_masks, _tree_scopes, _pack_trees),
     Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes, lambda scope: dict(scope.columns)),
 )

@@ -56,8 +56,10 @@ def _with_paths(name: str, values: Callable[[Scope], Any]) -> Callable[[Scope], 
     return lambda scope: {name: values(scope), "accept_index": _accept_index(scope)}
 
 
-def _pairs_of_tokens(scope: Scope) -> Array:
-    return np.stack([tokens_of(scope), slots_of(scope)], axis=1)
+def _values(scope: Scope) -> Array:
+    """Return an id for each node of all cases, or pairs of doubles that no float32 holds; rows of a width have one."""
+    ids = tokens_of(scope)
+    return ids if scope.sizes["num_steps"] % 2 else np.stack([ids + 2.0**40, slots_of(scope)], axis=1)
 
 
 def _pack_rows(scope: Scope) -> Arguments:
@@ -99,17 +101,22 @@ def _move_scopes(num_nodes: int) -> Iterator[Scope]:
         yield Scope({"node": num_nodes}, {"source": rows}, most)
 
 
+def _two_layers(num_slots: int) -> list[Array]:
+    """Return keys and values of two layers, of another width and element type each."""
+    slots = np.arange(num_slots)
+    return [
+        np.stack([slots + (buffer << 32), slots], axis=1)[:, : 1 + buffer % 2].astype(dtype)
+        for buffer, dtype in enumerate((np.int64, np.int32, np.int64, np.uint16))
+    ]
+
+
 def _pack_moves(scope: Scope) -> Arguments:
     num_nodes, source = scope.sizes["node"], scope.columns["source"]
     request, place = np.nonzero(source >= 0)
     # NOTE: slot 0 is the dump.
     first = 1 + request * num_nodes
-    num_slots = 1 + len(scope) * num_nodes
     return {
-        "kv_buffers": [
-            np.arange(num_slots * 2, dtype=np.int64).reshape(-1, 2),
-            (np.arange(num_slots * 3) % 251).astype(np.uint8).reshape(-1, 3),
-        ],
+        "kv_buffers": _two_layers(1 + len(scope) * num_nodes),
         "target_slots": first + place,
         "source_slots": first + source[request, place],
     }
@@ -188,7 +195,7 @@ FORMS = (
         _with_paths("predict", lambda scope: tokens_of(scope).astype(np.int32)),
     ),
     Form("fill_accept_out_cache_loc", _count_path_rows, _path_scopes, _with_paths("out_cache_loc", slots_of)),
-    Form("compact_accepted_to_front", _count_path_rows, _path_scopes, _with_paths("values", _pairs_of_tokens)),
+    Form("compact_accepted_to_front", _count_path_rows, _path_scopes, _with_paths("values", _values)),
     Form("remap_accepted_slots", _count_path_rows, _path_scopes, _pack_rows),
     Form("fill_bonus_tokens", _count_counts, _count_scopes, _pack_bonus_tokens),
     Form("fill_accept_target_cache_loc", _count_counts, _count_scopes, _pack_targets),

@@ -21,7 +21,6 @@ NUM_NODES = 8
 MOST_CASES = 10_000_000
 """Cases of an operation: minutes on a GPU."""
 
-
 AGREEMENT = "agreement."
 
 

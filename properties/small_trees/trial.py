@@ -13,7 +13,7 @@ from specsim.conformance.isolation.heartbeat import Cut, begin_example
 from specsim.conformance.limits import Limits
 from specsim.conformance.outcomes import Observation
 from specsim.conformance.outside import OutsideLimits
-from specsim.properties.generated.agreement import PATTERNS
+from specsim.properties.generated.agreement import PATTERNS, read_only, require_unchanged
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.small_trees.forms import FEW, MANY, Form, Scope
@@ -87,14 +87,17 @@ def error_in(form: Form, backend: Backend, scope: Scope, pattern: int = PATTERNS
     expected = Observation(ORACLES[form.operation](**arguments))
     try:
         with backend.arrays.poisoned_outputs(pattern), backend.arrays.debugging(False):
-            observed = Observation(backend.run(form.operation, arguments).outputs)
-        difference = difference_beyond_margins(form.operation, arguments, expected, observed)
+            outcome = backend.run(form.operation, arguments)
+        difference = difference_beyond_margins(form.operation, arguments, expected, Observation(outcome.outputs))
+        if difference is not None:
+            raise AssertionError(f"{form.operation}: {difference}")
+        require_unchanged(form.operation, read_only(form.operation), arguments, outcome.arguments)
     except OutsideLimits:
         raise
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         require_device(backend)
         return error
-    return None if difference is None else AssertionError(f"{form.operation}: {difference}")
+    return None
 
 
 def smallest(scope: Scope, found: T, broken_by: Callable[[Scope], T | None]) -> tuple[Scope, T]:

@@ -9,25 +9,26 @@ from specsim.properties.small_trees.forms import Arguments, Array, Form, Scope
 from specsim.properties.small_trees.shapes import children_of, count_walks, ordered_trees, partitions
 
 ORDERS = (1, -1)
-"""Trees are numbered level by level, and the other way round: a child then has a smaller number than its parent."""
+"""Trees are numbered level by level, and the other way round: a child then has a smaller number than its parent.
+
+Tokens are numbers of nodes, so that those of siblings ascend in one order and descend in the other.
+"""
 
 
 def _scopes(num_nodes: int) -> Iterator[Scope]:
     # NOTE: trees without equal siblings make calls of their own, for those who take no others.
     for has_twins in (False, True):
         walks = [_walks(parents, has_twins) for parents in ordered_trees(num_nodes)]
-        tokens, targets = (
-            np.concatenate(arrays) for arrays in zip(*((one, two) for one, two, _ in walks), strict=True)
-        )
-        trees = np.repeat(np.arange(len(walks)), [len(one) for one, _, _ in walks])
+        tokens, targets = (np.concatenate([walk[place] for walk in walks]) for place in range(2))
+        trees = np.repeat(np.arange(len(walks)), [len(walk[0]) for walk in walks])
         for order in ORDERS:
             # NOTE: either order undoes itself, so that a node's number is also the node of a number.
             number = np.arange(num_nodes) * order % num_nodes
             links = [_links(children, number) for _, _, children in walks]
             next_token, next_sibling = (np.array(link)[trees] for link in zip(*links, strict=True))
             columns = {
-                "candidates": tokens[:, number],
-                "target_predict": targets[:, number],
+                "candidates": number[tokens[:, number]],
+                "target_predict": number[targets[:, number]],
                 "retrieve_next_token": next_token,
                 "retrieve_next_sibling": next_sibling,
             }
