@@ -34,14 +34,15 @@ def _count(num_nodes: int) -> int:
     return sum(count_selections(drafts, topk, num_steps) for topk, num_steps in _sizes(num_nodes))
 
 
-def _selected(num_nodes: int, topk: int, num_steps: int) -> Selections:
+def selected_by(num_nodes: int, topk: int, num_steps: int) -> Selections:
     """Return the selections that a draft of some sizes can make: all parents are beams, with candidates enough."""
     every = selections(count_draft_nodes(num_nodes))
     is_one = (np.maximum(every.beam, every.rank) < topk).all(axis=1) & (every.level < num_steps).all(axis=1)
     return Selections(*(column[is_one] for column in every))
 
 
-def _flat_ids(selected: Selections, topk: int) -> Array:
+def flat_ids(selected: Selections, topk: int) -> Array:
+    """Return the flat ids of the drafts that are kept, int64 [case, draft]."""
     later = topk + (selected.level - 1) * topk * topk + selected.beam * topk + selected.rank
     return np.where(selected.level == 0, selected.rank, later)
 
@@ -55,7 +56,7 @@ def _beams(selected: Selections, flat: Array, topk: int, level: int) -> Array:
     return first + np.argsort(order, axis=1, kind="stable")[:, :topk]
 
 
-def _parent_list(selected: Selections, flat: Array, topk: int, num_steps: int) -> Array:
+def list_parents(selected: Selections, flat: Array, topk: int, num_steps: int) -> Array:
     """Return what a draft lists of all levels, int64 [case, topk*step+1]."""
     root = np.full((len(flat), 1), -1)
     return np.concatenate([root, *(_beams(selected, flat, topk, level) for level in range(num_steps))], axis=1)
@@ -63,8 +64,8 @@ def _parent_list(selected: Selections, flat: Array, topk: int, num_steps: int) -
 
 def _selection_scopes(num_nodes: int) -> Iterator[Scope]:
     for topk, num_steps in _sizes(num_nodes):
-        selected = _selected(num_nodes, topk, num_steps)
-        flat = _flat_ids(selected, topk)
+        selected = selected_by(num_nodes, topk, num_steps)
+        flat = flat_ids(selected, topk)
         num_kept, num_candidates = flat.shape[1], count_candidates(topk, num_steps)
         # NOTE: drafts are listed level by level and by score, so that their places are the order of their scores.
         ranked = np.tile(1 - np.arange(num_kept) / (4 * num_kept), (len(flat), 1))
@@ -72,7 +73,7 @@ def _selection_scopes(num_nodes: int) -> Iterator[Scope]:
         for is_tied in ARE_TIED:
             scores = np.where(later & is_tied, KEPT, LEFT_OUT).astype(np.float32)
             np.put_along_axis(scores, flat, KEPT if is_tied else ranked.astype(np.float32), axis=1)
-            columns = {"scores": scores, "parents": _parent_list(selected, flat, topk, num_steps)}
+            columns = {"scores": scores, "parents": list_parents(selected, flat, topk, num_steps)}
             if len(flat):
                 yield Scope({"node": num_nodes, "topk": topk, "step": num_steps}, columns)
 
@@ -106,10 +107,10 @@ def _count_masks(num_nodes: int) -> int:
 
 def _tree_scopes(num_nodes: int) -> Iterator[Scope]:
     for topk, num_steps in _sizes(num_nodes):
-        selected = _selected(num_nodes, topk, num_steps)
-        flat = _flat_ids(selected, topk)
+        selected = selected_by(num_nodes, topk, num_steps)
+        flat = flat_ids(selected, topk)
         width = 1 + topk * (num_steps - 1) if num_steps > 1 else 0
-        parents = _parent_list(selected, flat, topk, num_steps)[:, :width]
+        parents = list_parents(selected, flat, topk, num_steps)[:, :width]
         columns = {"parent_list": parents, "top_scores_index": np.sort(flat, axis=1)}
         columns["seq_lens"] = lengths(len(flat))
         sizes = {"node": num_nodes, "topk": topk, "num_steps": num_steps}

@@ -15,13 +15,18 @@ Tokens are numbers of nodes, so that those of siblings ascend in one order and d
 """
 
 
+def _orders(num_nodes: int) -> Sequence[int]:
+    # NOTE: a root and one child are numbered in one way.
+    return ORDERS if num_nodes > 2 else ORDERS[:1]
+
+
 def _scopes(num_nodes: int) -> Iterator[Scope]:
     # NOTE: trees without equal siblings make calls of their own, for those who take no others.
     for has_twins in (False, True):
         walks = [_walks(parents, has_twins) for parents in ordered_trees(num_nodes)]
         tokens, targets = (np.concatenate([walk[place] for walk in walks]) for place in range(2))
         trees = np.repeat(np.arange(len(walks)), [len(walk[0]) for walk in walks])
-        for order in ORDERS:
+        for order in _orders(num_nodes):
             # NOTE: either order undoes itself, so that a node's number is also the node of a number.
             number = np.arange(num_nodes) * order % num_nodes
             links = [_links(children, number) for _, _, children in walks]
@@ -89,4 +94,9 @@ def _pack(scope: Scope) -> Arguments:
     return {**scope.columns, "retrieve_index": numbers, "num_steps": scope.sizes["num_steps"]}
 
 
-FORMS = (Form("verify_tree_greedy", lambda nodes: len(ORDERS) * (nodes + 1) * count_walks(nodes), _scopes, _pack),)
+def _count(num_nodes: int) -> int:
+    # NOTE: a walk is cut after 0 steps, 1, and so on, up to one more than any tree has levels below its root.
+    return len(_orders(num_nodes)) * (num_nodes + 1) * count_walks(num_nodes)
+
+
+FORMS = (Form("verify_tree_greedy", _count, _scopes, _pack),)
