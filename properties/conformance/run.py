@@ -32,12 +32,12 @@ from specsim.properties.conformance.units import (
 )
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
-from specsim.properties.small_trees.run import cases_of, cut_in_words, operation_of, property_of
+from specsim.properties.small_trees.every import cases_of, cut_in_words, operation_of, property_of
 from specsim.properties.unit_of_work import MOST_LOSSES, checked
 
 RUN_UNIT = "specsim.properties.conformance.units:run_unit"
 SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
-SMALLEST_CRASH_OF_TREES = "specsim.properties.small_trees.crashes:smallest_crash"
+SMALLEST_CRASH_OF_TREES = "specsim.properties.conformance.small_tree_crashes:smallest_crash"
 SECONDS_OF_A_SEARCH = 20.0
 """How long a smaller case of a crash is looked for."""
 

@@ -20,7 +20,7 @@ from specsim.properties.conformance.evidence import Evidence
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.running import run_property
 from specsim.properties.conformance.saving import case_of
-from specsim.properties.small_trees.run import run_small_trees
+from specsim.properties.conformance.small_trees import run_small_trees
 from specsim.properties.unit_of_work import checked
 from specsim.rejection import Reason, SpecRejection
 

@@ -19,12 +19,12 @@ from specsim.properties.small_trees.forms import (
     tokens_of,
 )
 from specsim.properties.small_trees.shapes import (
-    NONE,
     count_injections,
     count_paths,
     injections,
     paths,
 )
+from specsim.topology import NONE
 
 
 def _padded(num_nodes: int, lengths: range, width: int, listed: Callable[[int, int], Array]) -> Array:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from specsim.topology import NONE
 
-NONE = -1
-"""No parent, and the end of a path."""
+Ints = NDArray[np.int64]
 
 
 def ordered_trees(num_nodes: int) -> Iterator[tuple[int, ...]]:

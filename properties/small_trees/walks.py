@@ -60,7 +60,7 @@ def _walks(parents: Sequence[int], has_twins: bool) -> tuple[Array, Array, list[
     targets = np.tile([below[0] if below else node for node, below in enumerate(children)], (len(end), 1))
     for node in range(num_nodes):
         walks = end == node
-        # NOTE: whoever goes on with the siblings of the last node, or with the node itself, finds one that fits.
+        # NOTE: who goes on with the siblings of the last node, or with the node itself, finds one that fits.
         targets[walks, node] = tokens[walks, children[parents[node]][-1] if node else 0]
         below = node
         while below:

@@ -33,7 +33,7 @@ def nodes_of(is_exhaustive: bool, most: Mapping[str, int], others: Mapping[str, 
     Failed
         USAGE: one of these is given, too.
     """
-    from specsim.properties.small_trees.run import NUM_NODES
+    from specsim.properties.small_trees.every import NUM_NODES
 
     if not is_exhaustive:
         return None
@@ -51,7 +51,7 @@ def operations_of(operations: Sequence[str], properties: Sequence[str], num_node
     Failed
         USAGE: one that is named has none, or too many of so many nodes.
     """
-    from specsim.properties.small_trees.run import FORMS, MOST_CASES, property_of
+    from specsim.properties.small_trees.every import FORMS, MOST_CASES, property_of
 
     by_property = {property_of(name): name for name in FORMS}
     for name in (*operations, *properties):
@@ -77,7 +77,7 @@ def require_any(backend: "Promises", operations: Sequence[str], num_nodes: int) 
     Failed
         NOTHING_SELECTED.
     """
-    from specsim.properties.small_trees.run import FORMS
+    from specsim.properties.small_trees.every import FORMS
 
     if not any(map(backend.has, operations)):
         num_cases = sum(FORMS[name].count_up_to(num_nodes) for name in operations)
@@ -101,7 +101,7 @@ def lines(report: "Report", num_nodes: int | None) -> Iterator[str]:
 
 
 def _counts(report: "Report", num_nodes: int) -> Iterator[tuple[str, int, int]]:
-    from specsim.properties.small_trees.run import FORMS, property_of
+    from specsim.properties.small_trees.every import FORMS, property_of
 
     for name, form in FORMS.items():
         one = report.properties.get(property_of(name))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from specsim.properties.small_trees.run import FORMS
+from specsim.properties.small_trees.every import FORMS
 
 PLANTED = """
 import os

@@ -4,7 +4,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.reach.sizes import is_interpreted
-from specsim.properties.small_trees.run import FORMS, NUM_NODES
+from specsim.properties.small_trees.every import FORMS, NUM_NODES
 from specsim.properties.small_trees.trial import try_all
 
 GPU = load("specsim.gpu")

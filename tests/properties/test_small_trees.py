@@ -10,10 +10,11 @@ from specsim.conformance.backend import load
 from specsim.conformance.isolation.heartbeat import Cut
 from specsim.conformance.limits import SWITCHES, Limits
 from specsim.properties.catalogue import property_named
+from specsim.properties.conformance.small_trees import run_small_trees
 from specsim.properties.mutants import all_mutants
 from specsim.properties.small_trees import trial
 from specsim.properties.small_trees.drafts import flat_ids, list_parents, selected_by
-from specsim.properties.small_trees.run import FORMS, property_of, run_small_trees
+from specsim.properties.small_trees.every import FORMS, property_of
 from specsim.properties.small_trees.shapes import count_selections, ordered_trees
 from specsim.properties.small_trees.trial import try_all
 from specsim.topology import Topology
@@ -59,7 +60,7 @@ def test_cases_are_as_many_as_are_counted_and_no_two_are_equal(name):
     for num_nodes in range(1, 7):
         cases = [case for scope in form.scopes(num_nodes) for case in _cases_of(scope)]
         assert len(cases) == form.count(num_nodes)
-        # NOTE: selections that differ behind the last beam alone make one tree.
+        # NOTE: selections that differ after the last beam alone make one tree.
         assert name == "build_tree" or len(set(cases)) == len(cases)
 
 

@@ -8,8 +8,8 @@ from specsim.conformance.isolation.trials import Death
 from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.crashes import Search, Trials, plain_crash
 from specsim.properties.conformance.units import UnitLimits
+from specsim.properties.small_trees.every import FORMS
 from specsim.properties.small_trees.forms import Scope
-from specsim.properties.small_trees.run import FORMS
 from specsim.properties.small_trees.trial import calls_of, smallest
 
 
