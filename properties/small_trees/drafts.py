@@ -17,9 +17,10 @@ from specsim.properties.small_trees.shapes import (
 )
 
 KEPT, LEFT_OUT = 0.5, 0.25
-"""Scores of drafts that are kept and left out, where the least kept one ties with all that come after it."""
+"""Scores of drafts that are kept and left out, where all kept ones are equal, and some others are, too."""
 
-ARE_TIED = (False, True)
+NUM_SCORES = 2
+"""Scores of a selection: all different, and as equal as they can be."""
 
 
 def _sizes(num_nodes: int) -> Iterator[tuple[int, int]]:
@@ -62,20 +63,33 @@ def list_parents(selected: Selections, flat: Array, topk: int, num_steps: int) -
     return np.concatenate([root, *(_beams(selected, flat, topk, level) for level in range(num_steps))], axis=1)
 
 
+def _with_ties(best: Array, parents: Array, topk: int) -> Array:
+    """Return which candidates may have the best score: after all that are kept, if the parent has it, bool like best."""
+    best = best.copy()
+    num_candidates = best.shape[1]
+    is_after = np.arange(num_candidates) > num_candidates - 1 - best[:, ::-1].argmax(axis=1)[:, None]
+    for candidate in range(num_candidates):
+        parent = parents[:, candidate // topk]
+        is_good = (candidate < topk) | best[np.arange(len(best)), parent]
+        best[:, candidate] |= is_after[:, candidate] & is_good
+    return best
+
+
 def _selection_scopes(num_nodes: int) -> Iterator[Scope]:
     for topk, num_steps in _sizes(num_nodes):
         selected = selected_by(num_nodes, topk, num_steps)
         flat = flat_ids(selected, topk)
+        parents = list_parents(selected, flat, topk, num_steps)
         num_kept, num_candidates = flat.shape[1], count_candidates(topk, num_steps)
+        best = np.zeros((len(flat), num_candidates), dtype=np.bool_)
+        np.put_along_axis(best, flat, True, axis=1)
         # NOTE: drafts are listed level by level and by score, so that their places are the order of their scores.
-        ranked = np.tile(1 - np.arange(num_kept) / (4 * num_kept), (len(flat), 1))
-        later = np.arange(num_candidates) > flat.max(axis=1, initial=0)[:, None]
-        for is_tied in ARE_TIED:
-            scores = np.where(later & is_tied, KEPT, LEFT_OUT).astype(np.float32)
-            np.put_along_axis(scores, flat, KEPT if is_tied else ranked.astype(np.float32), axis=1)
-            columns = {"scores": scores, "parents": list_parents(selected, flat, topk, num_steps)}
-            if len(flat):
-                yield Scope({"node": num_nodes, "topk": topk, "step": num_steps}, columns)
+        ranked = np.full(best.shape, LEFT_OUT, dtype=np.float32)
+        np.put_along_axis(ranked, flat, (1 - np.arange(num_kept, dtype=np.float32) / (4 * num_kept))[None], axis=1)
+        tied = np.where(_with_ties(best, parents, topk), KEPT, LEFT_OUT).astype(np.float32)
+        for scores in (ranked, tied) if len(flat) else ():
+            columns = {"scores": scores, "parents": parents}
+            yield Scope({"node": num_nodes, "topk": topk, "step": num_steps}, columns)
 
 
 def _pack_selections(scope: Scope) -> Arguments:
@@ -140,7 +154,7 @@ def _mask_scopes(num_nodes: int) -> Iterator[Scope]:
 
 
 FORMS = (
-    Form("organize_draft_results", lambda nodes: len(ARE_TIED) * _count(nodes), _selection_scopes, _pack_selections),
+    Form("organize_draft_results", lambda nodes: NUM_SCORES * _count(nodes), _selection_scopes, _pack_selections),
     Form("build_tree", _count_masks, _tree_scopes, _pack_trees),
     Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes, lambda scope: dict(scope.columns)),
 )

@@ -160,6 +160,24 @@ def test_a_fault_between_two_requests_keeps_both():
     assert tried.scope.columns["path"].tolist() == [[0, 1, 2, 3], [0, 3, 1, 2]]
 
 
+def last_of_equals(score_list, token_list, parents_list, num_draft_tokens):
+    num_requests, topk = score_list[0].shape[0], score_list[0].shape[2]
+    scores = np.concatenate([block.reshape(num_requests, -1) for block in score_list], axis=1)
+    place = np.arange(scores.shape[1])
+    levels = np.where(place < topk, 0, 1 + (place - topk) // topk**2)
+    best = [np.lexsort((-place, levels, -row))[: num_draft_tokens - 1] for row in scores]
+    kept = np.sort(np.array(best), axis=1)
+    tokens = np.take_along_axis(np.concatenate(token_list, axis=1), kept, axis=1)
+    return np.concatenate([np.zeros((num_requests, 0), np.int64), *parents_list[:-1]], axis=1), kept, tokens
+
+
+def test_ties_that_a_module_breaks_otherwise_are_no_fault():
+    name = "organize_draft_results"
+    other = backend_of(**{name: last_of_equals})
+    assert "top_scores_index" in str(try_all(FORMS[name], other, 5).error)
+    assert try_all(FORMS[name], replace(other, limits=Limits(ties_are_free=True)), 5).error is None
+
+
 def test_what_raises_is_wrong_too():
     def raises(seq_lens, evict_mask, num_draft_tokens, page_size):
         raise IndexError(f"no page of {page_size}")
