@@ -64,7 +64,7 @@ def list_parents(selected: Selections, flat: Array, topk: int, num_steps: int) -
 
 
 def _with_ties(best: Array, parents: Array, topk: int) -> Array:
-    """Return which candidates may have the best score: after all that are kept, if the parent has it, bool like best."""
+    """Return which candidates may have the best score: those after all that are kept whose parents have it."""
     best = best.copy()
     num_candidates = best.shape[1]
     is_after = np.arange(num_candidates) > num_candidates - 1 - best[:, ::-1].argmax(axis=1)[:, None]

@@ -202,6 +202,24 @@ def test_calls_stay_within_what_a_module_takes():
     assert min(report.examples, twins, steps) > 0
 
 
+def test_a_smaller_call_is_one_that_a_module_takes():
+    name = "verify_tree_greedy"
+    limits = Limits({name: {"request": range(3, 100)}})
+    tried = try_all(FORMS[name], replace(backend_of(**{name: short_by_one_in_one_tree}), limits=limits), 6)
+    assert 3 <= len(tried.scope) < 6
+
+
+def test_a_fault_is_kept_where_time_is_up_before_it_is_small(monkeypatch):
+    def cut(*_):
+        raise Cut
+
+    monkeypatch.setattr(trial, "smallest", cut)
+    name = "verify_tree_greedy"
+    faulty = backend_of(**{name: short_by_one_in_one_tree})
+    report, failure = run_small_trees(property_named(property_of(name)), faulty, 6)
+    assert report.failed and len(failure.case["candidates"]) > 1
+
+
 def test_a_cut_says_how_far_it_came(monkeypatch):
     calls = iter(range(3))
 
