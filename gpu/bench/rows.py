@@ -43,6 +43,7 @@ from specsim.gpu.bench.needed import (
     width,
 )
 from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
+from specsim.gpu.bench.scheduled import SCHEDULED
 from specsim.operations import RECORDS
 
 
@@ -136,6 +137,7 @@ ROWS: tuple[Row, ...] = (
     Row("target_verify_metadata", needed=PAGES),
     Row("argmax_target_predict", lambda it: {"logits": it.logits.float()}, kind="float32"),
     Row("verify_tree_greedy", lambda it: {**it.links, "target_predict": it.drafts.choice}),
+    *(Row(*one) for one in SCHEDULED),
     # attention
     Row(
         "verify_cascade_metadata",
