@@ -1,5 +1,6 @@
 """Batches of two requests whose drafts a schedule chooses from: rows, confidences with ties, and the steps before."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -16,17 +17,20 @@ from specsim.properties.strategies.sampling_scenes import ChainScene, pick_row
 
 SIZES = (
     (2, (2, 2)),
+    (2, (3, 2)),
     (2, (3, 3)),
     (3, (2, 2)),
-    (2, (2, 1)),
+    (2, (2, 2)),
     (2, (3, 2)),
-    (2, (1, 1)),
+    (2, (2, 3)),
+    (2, (2, 1)),
     (3, (1, 2)),
+    (2, (1, 1)),
     (2, (0, 2)),
 )
 """Tokens of the vocabulary, and drafts of each request."""
 
-CONFIDENCES = ("peak of the proposal", "saturated", "equal", "any", "saturated")
+CONFIDENCES = ("peak of the proposal", "saturated", "any", "equal", "any", "saturated")
 BUDGETS = (1, 2, 1, 3, 2, 0, 4, 6)
 LEAST_BAD, MOST_BAD = -0.25, 1.25
 
@@ -94,6 +98,7 @@ def schedule_cases(draw: DrawFn, is_forced: bool | None = None) -> ScheduleCase:
     kind = draw(st.sampled_from(CONFIDENCES))
     forced = draw(st.booleans()) if is_forced is None else is_forced
     budget = min(draw(st.sampled_from(BUDGETS)), sum(num_drafts)) if forced else None
+    is_close = draw(st.sampled_from((False, True, False, False)))
     source = draw(bulk())
     most = max(num_drafts)
     fronts = [front for length in range(most + 1) for front in product(range(vocab_size), repeat=length)]
@@ -101,12 +106,16 @@ def schedule_cases(draw: DrawFn, is_forced: bool | None = None) -> ScheduleCase:
     proposal = {front: pick_row(source, vocab_size, "broad") for front in fronts if len(front) < most}
     first, second = (ChainScene(count, target, proposal) for count in num_drafts)
     confidences = (_confidences(source, first, kind), _confidences(source, second, kind))
-    return ScheduleCase((first, second), confidences, _history(source, most, budget))
+    history = _history(source, most, budget)
+    if is_close:
+        history = replace(history, steps_per_second=_all_or_none((first, second), confidences, most))
+    return ScheduleCase((first, second), confidences, history)
 
 
 def several_cases() -> SearchStrategy[tuple[ScheduleCase, ...]]:
-    """Draw a few batches, because one of them leaves a schedule few choices."""
-    return st.tuples(schedule_cases(), schedule_cases(is_forced=True), schedule_cases(is_forced=False))
+    """Draw a few batches, because one of them leaves a schedule few choices; the last allows all drafts."""
+    forced, chosen = schedule_cases(is_forced=True), schedule_cases(is_forced=False)
+    return st.tuples(chosen, forced, chosen, forced, chosen, schedule_cases(is_forced=True).map(_allowing_all))
 
 
 def forced_cases() -> SearchStrategy[ScheduleCase]:
@@ -132,6 +141,10 @@ def bad_confidences(draw: DrawFn) -> tuple[ScheduleCase, float]:
     return case, draw(st.sampled_from((float("nan"), LEAST_BAD, MOST_BAD)))
 
 
+def _allowing_all(case: ScheduleCase) -> ScheduleCase:
+    return replace(case, history=replace(case.history, verify_token_budget=sum(case.num_drafts)))
+
+
 def _confidences(source: Bulk, scene: ChainScene, kind: str) -> dict[Outcome, float]:
     """Return a confidence a front; saturated ones begin at 1/2 and are 1 after the first draft where it is odd."""
     found: dict[Outcome, float] = {}
@@ -151,19 +164,31 @@ def _survivals(source: Bulk, num_drafts: int) -> Array:
     return np.cumprod(source.eighths((2, num_drafts), 1), axis=1, dtype=np.float32)
 
 
+def _all_or_none(scenes: Sequence[ChainScene], confidences: Sequence[dict[Outcome, float]], most: int) -> Array:
+    """Return steps that pay for all drafts or for none, by a sum of survivals between the least and the largest."""
+    least_and_most = []
+    for scene, of_front in zip(scenes, confidences, strict=True):
+        fronts = [[draft[:place] for place in range(len(draft))] for draft, _ in scene.drafts()]
+        sums = [float(np.cumprod([of_front[front] for front in one]).sum()) for one in fronts]
+        least_and_most.append((min(sums), max(sums)))
+    middle = sum(map(sum, least_and_most)) / 2
+    steps_per_second = np.full(len(scenes) * (most + 1) + 1, len(scenes) / (len(scenes) + middle))
+    steps_per_second[: len(scenes) + 1] = 1
+    return steps_per_second
+
+
 def _history(source: Bulk, num_drafts: int, budget: int | None) -> ScheduleHistory:
     """Return a history of rows that may have changed their owner, and steps whose time grows with the captured size.
 
-    Where sizes are one token apart, a budget that maximises the tokens a second may as well read the step's own
-    survivals: it ends before the first draft that does not pay, and so reads none after it.
+    Where the time grows with every token and ever faster, a budget that maximises the tokens a second may as well read
+    the step's own survivals: it ends before the first draft that does not pay, and so reads none after it.
     """
-    fixed_cost, apart = source.integer(1, 6), source.integer(1, 3)
-    num_tokens = np.arange(2 * (num_drafts + 1) + 1)
+    time_of_sizes = np.cumsum(np.array((0, 1, 1, 2))[source.integers(2 * (num_drafts + 1) + 1, 0, 3)])
     owners = source.integers(2, 3, 9)
     return ScheduleHistory(
         survivals=_survivals(source, num_drafts),
         survival_generations=owners - source.integers(2, 0, 1),
         row_generations=owners,
-        steps_per_second=1 / (fixed_cost + np.ceil(num_tokens / apart) * apart),
+        steps_per_second=1 / (source.integer(1, 3) + time_of_sizes),
         verify_token_budget=budget,
     )

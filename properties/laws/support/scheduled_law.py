@@ -154,8 +154,8 @@ class JointLaw:
         return self.num_emitted - len(self.by_request)
 
     def __str__(self) -> str:
-        each = ", ".join(f"{one} of request {place} alone" for place, one in enumerate(self.by_request))
-        return f"{self.distance} in total variation ({each}, dependence {self.dependence})"
+        each = ", ".join(f"request {place} alone {one}" for place, one in enumerate(self.by_request))
+        return f"{self.distance} ({float(self.distance):.4f}) in total variation ({each}, dependence {self.dependence})"
 
 
 def all_drafts(scenes: Sequence[ChainScene]) -> list[Drafts]:

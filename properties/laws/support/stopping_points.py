@@ -14,7 +14,7 @@ from specsim.properties.laws.support.scheduled_law import Drafts, Lengths, Sched
 
 @dataclass(frozen=True)
 class Unpredictable:
-    """Two arrays of drafts that differ in one draft, which is judged in neither case, and have other lengths.
+    """Two arrays of drafts that differ in one draft, which is not judged on the first, and have other lengths.
 
     Parameters
     ----------
@@ -24,8 +24,6 @@ class Unpredictable:
         Drafts that are sent of each request.
     request, position : int
         The request whose draft differs, and which of its drafts does, from 1.
-    num_judged : int
-        Drafts of that request that are judged on ``drafts``.
     """
 
     drafts: Drafts
@@ -34,7 +32,6 @@ class Unpredictable:
     other_lengths: Lengths
     request: int
     position: int
-    num_judged: int
 
     @property
     def misled(self) -> tuple[int, ...]:
@@ -46,8 +43,8 @@ class Unpredictable:
         misled = " and ".join(map(str, self.misled))
         return (
             f"verified drafts of drafts {_listed(self.drafts)} = {[*self.lengths]}, but should be"
-            f" {[*self.other_lengths]} as of drafts {_listed(self.others)}, because the length of request {misled}"
-            f" reads draft {self.position} of request {self.request}, of which {self.num_judged} are judged"
+            f" {[*self.other_lengths]} as of drafts {_listed(self.others)}, because draft {self.position} of request"
+            f" {self.request}, which is not judged, may not decide the length of request {misled}"
         )
 
 
@@ -74,7 +71,7 @@ def first_unpredictable(schedule: Schedule, vocab_size: int, look_ahead: int) ->
             for place in range(num_judged, len(draft)):
                 for others in _with_another_token(drafts, request, place, vocab_size):
                     if schedule.get(others, lengths) != lengths:
-                        return Unpredictable(drafts, others, lengths, schedule[others], request, place + 1, num_judged)
+                        return Unpredictable(drafts, others, lengths, schedule[others], request, place + 1)
     return None
 
 
