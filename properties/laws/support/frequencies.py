@@ -25,7 +25,7 @@ Expected = Mapping[Outcome, Fraction | float]
 
 
 class Inconclusive(Exception):
-    """A law met too little to decide: too few samples to notice what it is meant to notice, or a schedule of nothing."""
+    """A law met too little to decide, such as too few samples to notice the effect that it is meant to notice."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a module is told about its schedule: whether it biases, by how much, and with which drafts."""
+"""The verdict on a module's schedule: whether it biases, by how much, and with which drafts."""
 
 import re
 from dataclasses import replace
