@@ -47,7 +47,7 @@ def _any_owner(arguments: Named) -> None:
     arguments["history"] = replace(history, survival_generations=history.row_generations)
 
 
-def _shifted(levels: int) -> Callable[[Named], None]:
+def _shifted(levels: int) -> Callable[[Function], Function]:
     """Decide about each draft by the confidence of a later one, where there is one."""
 
     def shift(arguments: Named) -> None:
