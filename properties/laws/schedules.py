@@ -48,7 +48,7 @@ def batches_keep_the_joint_law(backend: Backend, cases: Sequence[ScheduleCase]) 
         for form in forms_of(backend):
             law = joint_law(case.scenes, schedule, form)
             num_verified += law.num_verified
-            counts = f"{law.num_verified} drafts verified, {law.num_accepted} accepted on average"
+            counts = f"{law.num_verified} drafts verified, {law.num_accepted_drafts} accepted on average"
             require(law.distance == 0, f"law of a batch accepted {form}, {counts},", law, "0, the product law")
     if not num_verified:
         raise Inconclusive("no draft of a batch is verified, also where the budget allows all of them")

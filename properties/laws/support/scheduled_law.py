@@ -149,7 +149,7 @@ class JointLaw:
     num_emitted: Fraction
 
     @property
-    def num_accepted(self) -> Fraction:
+    def num_accepted_drafts(self) -> Fraction:
         """Drafts accepted, expected in one step of the batch."""
         return self.num_emitted - len(self.by_request)
 

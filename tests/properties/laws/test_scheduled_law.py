@@ -131,7 +131,7 @@ def test_expected_tokens_of_a_budget_of_four():
         Fraction(93, 20), Fraction(93, 20), Fraction(289, 60), Fraction(289, 60), Fraction(103, 30)
     ]  # fmt: skip
     assert {law.num_verified for law in laws} == {4}
-    assert laws[0].num_accepted == Fraction(53, 20)
+    assert laws[0].num_accepted_drafts == Fraction(53, 20)
 
 
 @pytest.mark.parametrize("name", TWO_LEVELS)
