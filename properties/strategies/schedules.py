@@ -129,8 +129,8 @@ def owner_cases(draw: DrawFn) -> OwnerCase:
     case, source = draw(schedule_cases(is_forced=False)), draw(bulk())
     history = case.history
     has_changed = np.array([True, draw(st.booleans())])
-    written = np.where(has_changed, history.row_generations - 1, history.row_generations)
-    survivals = np.where(has_changed[:, None], _survivals(source, max(case.num_drafts)), history.survivals)
+    written = _read_only(np.where(has_changed, history.row_generations - 1, history.row_generations))
+    survivals = _read_only(np.where(has_changed[:, None], _survivals(source, max(case.num_drafts)), history.survivals))
     return OwnerCase(replace(case, history=replace(history, survival_generations=written)), survivals)
 
 
@@ -139,6 +139,12 @@ def bad_confidences(draw: DrawFn) -> tuple[ScheduleCase, float]:
     """Draw a batch with drafts, and what is no confidence."""
     case = draw(schedule_cases())
     return case, draw(st.sampled_from((float("nan"), LEAST_BAD, MOST_BAD)))
+
+
+def _read_only(values: Array) -> Array:
+    """Return an array that the calls of a schedule share, and may not write."""
+    values.setflags(write=False)
+    return values
 
 
 def _allowing_all(case: ScheduleCase) -> ScheduleCase:
@@ -174,7 +180,7 @@ def _all_or_none(scenes: Sequence[ChainScene], confidences: Sequence[dict[Outcom
     middle = sum(map(sum, least_and_most)) / 2
     steps_per_second = np.full(len(scenes) * (most + 1) + 1, len(scenes) / (len(scenes) + middle))
     steps_per_second[: len(scenes) + 1] = 1
-    return steps_per_second
+    return _read_only(steps_per_second)
 
 
 def _history(source: Bulk, num_drafts: int, budget: int | None) -> ScheduleHistory:
@@ -186,9 +192,9 @@ def _history(source: Bulk, num_drafts: int, budget: int | None) -> ScheduleHisto
     time_of_sizes = np.cumsum(np.array((0, 1, 1, 2))[source.integers(2 * (num_drafts + 1) + 1, 0, 3)])
     owners = source.integers(2, 3, 9)
     return ScheduleHistory(
-        survivals=_survivals(source, num_drafts),
-        survival_generations=owners - source.integers(2, 0, 1),
-        row_generations=owners,
-        steps_per_second=1 / (source.integer(1, 3) + time_of_sizes),
+        survivals=_read_only(_survivals(source, num_drafts)),
+        survival_generations=_read_only(owners - source.integers(2, 0, 1)),
+        row_generations=_read_only(owners),
+        steps_per_second=_read_only(1 / (source.integer(1, 3) + time_of_sizes)),
         verify_token_budget=budget,
     )

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -64,10 +64,10 @@ def anchors():
 
 def test_the_drawn_token_is_named_with_its_bias_in_no_sample_and_no_second(anchors):
     backend = with_schedule(drawn_token)
-    start = perf_counter()
+    start = process_time()
     with pytest.raises(AssertionError) as failure:
         property_named(STOPS).law(backend, [anchors])
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
     assert str(failure.value) == (
         "verified drafts of drafts [[1, 0], [0, 0]] = [0, 1], but should be [1, 0] as of drafts [[0, 0], [0, 0]],"
         " because draft 1 of request 0, which is not judged, may not decide the length of request 0 and 1:"
@@ -143,6 +143,14 @@ def test_a_schedule_that_changes_its_mind_is_named():
         return 1 + num_drafts * (len(calls) % 3 == 0)
 
     assert re.match(r"verified drafts of drafts .*, asked again", failure_of(with_schedule(choose), STOPS))
+
+
+def test_a_schedule_that_writes_what_it_should_only_read_is_named():
+    def choose(draft_tokens, draft_probs, confidences, num_drafts, history):
+        history.survivals[:] = confidences
+        return [1] * len(num_drafts)
+
+    assert "read-only" in failure_of(with_schedule(choose), WITHIN)
 
 
 def test_a_schedule_that_never_verifies_decides_nothing():
