@@ -29,6 +29,7 @@ from specsim.host.metrics import (
 from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merge_drafts, share_draft_nodes
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
+from specsim.host.schedules import choose_verify_lens, should_verify
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
 from specsim.host.stopping import append_run, clip_drafts, find_stop, play_runs
@@ -170,6 +171,8 @@ _HOST_FUNCTIONS = (
     _host(verify_graph_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
     _host(agree_on_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
     _host(align_verify_budget, "scheduled", "semantics Q.1.4", conformance_only=True),
+    _host(choose_verify_lens, "schedules", "semantics Q.1.1", conformance_only=True),
+    _host(should_verify, "schedules", "semantics Q.1.1", conformance_only=True),
     _host(chunk_length, "scheduling", "semantics I.8"),
     _host(is_late, "scheduling", "semantics I.3, I.4"),
     _host(stream_edges, "scheduling", "semantics I.4, J.2"),
