@@ -513,6 +513,17 @@ def rotate_prefill_input_ids(
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
 
+def sample_target_predict(
+    logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor,
+    top_p: torch.Tensor,
+    min_p: torch.Tensor,
+    seeds: torch.Tensor,
+    positions: torch.Tensor,
+) -> torch.Tensor:
+    """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
+
 def select_last_verified(num_accepted_tokens: torch.Tensor) -> torch.Tensor:
     """The row of each request's last token among the ragged rows of a verify."""
 
@@ -741,6 +752,7 @@ __all__ = [
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
     "select_last_verified",
     "select_top_k_tokens",
     "target_forward",

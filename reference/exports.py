@@ -78,6 +78,7 @@ from specsim.reference.probabilities import (
     top_p_renorm,
 )
 from specsim.reference.recurrent import commit_recurrent_states, get_recurrent_steps
+from specsim.reference.sampled_verify import sample_target_predict
 from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
@@ -141,6 +142,7 @@ __all__ = [
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
     "select_last_verified",
     "select_top_k_tokens",
     "target_forward",
