@@ -9,6 +9,7 @@ import specsim.host.metrics
 import specsim.host.ngram.corpus
 import specsim.host.ngram.merging
 import specsim.host.ngram.store
+import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
 import specsim.host.scheduling
@@ -46,6 +47,8 @@ class HostFunctions:
     share_draft_nodes = staticmethod(specsim.host.ngram.merging.share_draft_nodes)
     merge_drafts = staticmethod(specsim.host.ngram.merging.merge_drafts)
     draft_with_corpora = staticmethod(specsim.host.ngram.merging.draft_with_corpora)
+    stream_key = staticmethod(specsim.host.noise.stream_key)
+    stream_uniform = staticmethod(specsim.host.noise.stream_uniform)
     as_one_token_extend = staticmethod(specsim.phases.padding.as_one_token_extend)
     get_draft_extend_lens = staticmethod(specsim.phases.extend.get_draft_extend_lens)
     pad_inputs_to_size = staticmethod(specsim.phases.padding.pad_inputs_to_size)

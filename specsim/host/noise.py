@@ -22,8 +22,9 @@ OF_POSITIONS = ("token", "final")
 PURPOSES_OF_A_COLUMN = 8
 """Room for purposes beside the column in one word of the counter."""
 
-COLUMNS = 2**32 // PURPOSES_OF_A_COLUMN
-SEEDS = 2**64
+ENDS = {"seed": 2**64, "position": 2**32, "column": 2**32 // PURPOSES_OF_A_COLUMN, "epoch": 2**32}
+"""What each number of a key stays below: two words of the key, words of the counter, and a part of one."""
+
 WORDS = 4
 """Numbers of one counter: token v of a race has word ``v mod 4`` of counter ``v div 4``."""
 
@@ -77,8 +78,9 @@ def stream_key(purpose: str, seed: int, position: int, column: int = 0, epoch: i
     """
     if purpose not in PURPOSES:
         raise _reject("purpose", purpose, " or ".join(PURPOSES), "no other draw has a stream")
-    bounds = (("seed", seed, SEEDS), ("position", position, 2**32), ("column", column, COLUMNS), ("epoch", epoch, 2**32))
-    for what, got, end in bounds:
+    numbers = {"seed": seed, "position": position, "column": column, "epoch": epoch}
+    for what, end in ENDS.items():
+        got = numbers[what]
         if not 0 <= got < end:
             raise _reject(what, got, f"0 to {end - 1}", "it is a part of the counter or key")
     if purpose in OF_POSITIONS:
@@ -140,7 +142,8 @@ def philox(counter: tuple[Any, ...], key: tuple[int, ...]) -> tuple[Any, Any, An
     low, high = key
     for _ in range(ROUNDS):
         one, other = first * _FACTORS[0], third * _FACTORS[1]
-        first, second, third, fourth = (other >> 32) ^ second ^ low, other & MASK, (one >> 32) ^ fourth ^ high, one & MASK
+        first, second = (other >> 32) ^ second ^ low, other & MASK
+        third, fourth = (one >> 32) ^ fourth ^ high, one & MASK
         low, high = (low + _STEPS[0]) & MASK, (high + _STEPS[1]) & MASK
     return first, second, third, fourth
 
