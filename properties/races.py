@@ -127,7 +127,7 @@ def second_race(first: Weights, second: Weights, winner: int) -> Row:
     -----
     Given that x won at time T, ``E_x = first_x T`` and ``E_i = first_i T + Exp(1)`` for all others. In units of T this
     race has x at ``a_x`` and i from ``a_i`` on, where ``a = first / second``; with F(s) the sum of
-    ``second_j (s - a_j)`` over the others whose ``a_j`` lies below s, nobody but x has arrived by s with chance
+    ``second_j (s - a_j)`` over the others whose ``a_j`` lies below s, no other has arrived by s with chance
     ``1 / (1 + F(s))``.
     """
     others = [token for token, weight in enumerate(second) if weight and token != winner]

@@ -63,4 +63,4 @@ def first_to_arrive(weights: Array, exponentials: Array) -> int:
 def race_times(weights: Array, exponentials: Array) -> Array:
     """Return when each token arrives: never without weight."""
     times = np.full(len(weights), np.inf)
-    return np.divide(exponentials, weights.astype(np.float64), out=times, where=weights > 0)
+    return np.asarray(np.divide(exponentials, weights.astype(np.float64), out=times, where=weights > 0))

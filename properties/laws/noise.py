@@ -12,7 +12,7 @@ from specsim.properties.laws.support.checks import require, states
 from specsim.properties.laws.support.keyed_walks import block_wise, require_law_of_keys, sampled_verify, token_wise
 from specsim.properties.strategies.noise import Key, KeyedScene, blocks, keyed_scenes, keys, lagged_scenes, pairs
 
-TOKENS = 1024
+NEIGHBOURS = 1024
 """Neighbouring tokens whose numbers are looked at."""
 
 
@@ -58,13 +58,13 @@ def a_key_is_a_function_of_what_it_is_made_of(backend: Backend, parts: Key) -> N
 def numbers_of_a_stream_are_uniform(backend: Backend, parts: Key) -> None:
     """The numbers of neighbouring tokens lie strictly between 0 and 1, are spread evenly, and do not repeat."""
     uniform, key = backend.host("stream_uniform"), backend.host("stream_key")(*parts)
-    numbers = [float(uniform(key, token)) for token in range(TOKENS)]
+    numbers = [float(uniform(key, token)) for token in range(NEIGHBOURS)]
     outside = [number for number in numbers if not 0 < number < 1]
     require(not outside, f"numbers of {parts}", outside[:1], "above 0 and below 1")
     repeated = [one for one, other in pairwise(sorted(numbers)) if one == other]
-    require(len(repeated) <= TOKENS // 256, f"numbers of {parts} that two tokens have", len(repeated), "hardly any")
+    require(len(repeated) <= NEIGHBOURS // 256, f"numbers of {parts} that two tokens have", len(repeated), "hardly any")
     # NOTE: by Dvoretzky, Kiefer and Wolfowitz, an even spread is further off once in 10**12 streams.
-    furthest = max(abs((place + 0.5) / TOKENS - number) for place, number in enumerate(sorted(numbers)))
+    furthest = max(abs((place + 0.5) / NEIGHBOURS - number) for place, number in enumerate(sorted(numbers)))
     require(furthest < 0.118, f"distance of the numbers of {parts} from an even spread", furthest, "below 0.118")
 
 

@@ -167,7 +167,7 @@ def draws_and_coins_have_one_law(backend: Backend, scene: TreeScene) -> None:
 _OP, _BOTH, _GREEDY = (_DRAW,), (_DRAW, _WALK), (_WALK,)
 
 PROPERTIES = (
-    state("sampled_verify", draws_win_their_race, sample_target_predict, (_DRAW, "target_probabilities"), "P03"),
+    state("sampled_verify", draws_win_their_race, sample_target_predict, (_DRAW, "target_probabilities"), "P13"),
     state("sampled_verify", cold_rows_draw_the_largest_logit, sample_target_predict, _OP, "P12"),
     state("sampled_verify", a_draw_depends_on_its_row_seed_and_position_alone, sample_target_predict, _OP, "P31"),
     state("sampled_verify", distinct_seeds_and_positions_draw_apart, far_apart, _OP, "P10"),

@@ -13,7 +13,7 @@ from specsim.properties.strategies.arrays import bulk, mostly
 from specsim.properties.strategies.sampling_scenes import pick_row
 
 LARGEST_SEED = 2**64 - 1
-NEIGHBOURS = (1, 1, 2**32, 2**33, 2**63)
+BITS = (1, 1, 2**32, 2**33, 2**63)
 """By which bits the seeds of two requests differ that may be taken for one another."""
 
 Key = tuple[str, int, int, int, int]
@@ -94,7 +94,7 @@ def pairs(draw: DrawFn) -> tuple[KeyedScene, KeyedScene]:
     """Draw two requests with one prompt and different seeds, which often differ by one bit."""
     scene = draw(keyed_scenes(num_drafts=1, most_tokens=3))
     scene = replace(scene, position=2 * (scene.position // 2), seed=2 * (scene.seed // 2))
-    other = draw(mostly(st.sampled_from(NEIGHBOURS).map(lambda bit: scene.seed ^ bit), st.integers(0, LARGEST_SEED), 4))
+    other = draw(mostly(st.sampled_from(BITS).map(lambda bit: scene.seed ^ bit), st.integers(0, LARGEST_SEED), 4))
     return scene, replace(scene, seed=other if other != scene.seed else scene.seed ^ 1)
 
 

@@ -29,6 +29,6 @@ OPERATIONS = (
                 Requirement("vocab >= 1", "a token is drawn from at least one"),
             ),
         ),
-        source="semantics Q.2",
+        source="semantics Q.2, Q.3",
     ),
 )

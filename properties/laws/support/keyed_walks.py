@@ -28,7 +28,7 @@ class Keys:
         AssertionError
             It cannot be compared by its hash.
         """
-        key = self.stream_key(purpose, seed, position, column, epoch)
+        key: Hashable = self.stream_key(purpose, seed, position, column, epoch)
         try:
             readers = self.readers.setdefault(key, {})
         except TypeError:
