@@ -38,8 +38,10 @@ LARGEST_DRAWN = 1 << 20
 TIES = "ties that are broken otherwise than by the contract"
 ACCEPTANCE = "how many drafts a sampler without coins accepts"
 DRAFTS = "drafts of workers, and what they keep for them"
-CHOICES = {"TIES": "any", "ACCEPTANCE": "any", "LOCKSTEP": "outputs"}
-"""The only value that each of these attributes may have."""
+DRAWS = "draws"
+"""What a sampler without coins accepts that draws the target's own tokens: the drafts that equal them."""
+CHOICES = {"TIES": ("any",), "ACCEPTANCE": ("any", DRAWS), "LOCKSTEP": ("outputs",)}
+"""The values that each of these attributes may have; the first leaves out what the attribute stands for."""
 WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS}
 """What is left out where a module declares one of these attributes."""
 
@@ -92,6 +94,9 @@ class Limits:
         Whether memory is written that is there for the operation itself. Functions may lack it otherwise.
     accepts_any_number : bool
         Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
+    accepts_equal_draws : bool
+        Whether a sampler that draws its own coins accepts the drafts that equal a draw of the target's own, as sampled
+        verify does, rather than as many as one that accepts token by token.
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
     most : mapping
@@ -109,6 +114,7 @@ class Limits:
     takes_thresholds: bool = True
     writes_scratch: bool = True
     accepts_any_number: bool = False
+    accepts_equal_draws: bool = False
     has_own_drafts: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
@@ -208,7 +214,9 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         One line says what of it makes no sense.
     """
     chosen: dict[str, Any] = {FIELDS[attribute]: _switch(module, name, attribute) for attribute in SWITCHES}
-    chosen |= {FIELDS[attribute]: _choice(module, name, attribute) for attribute in CHOICES}
+    choices = {attribute: _choice(module, name, attribute) for attribute in CHOICES}
+    chosen |= {FIELDS[attribute]: value == CHOICES[attribute][0] for attribute, value in choices.items()}
+    chosen["accepts_equal_draws"] = choices["ACCEPTANCE"] == DRAWS
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):
         raise BadLimits(f"{name}.LIMITS is {said(declared)}, but should be a dictionary by operation")
@@ -257,13 +265,12 @@ def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
     return value
 
 
-def _choice(module: Mapping[str, Any], name: str, attribute: str) -> bool:
-    value, only = module.get(attribute), CHOICES[attribute]
-    if value not in (None, only):
-        raise BadLimits(
-            f'{name}.{attribute} is {said(value)}, but should be "{only}", because nothing else is a choice'
-        )
-    return value is not None
+def _choice(module: Mapping[str, Any], name: str, attribute: str) -> str | None:
+    value, choices = module.get(attribute), CHOICES[attribute]
+    if value is None or (isinstance(value, str) and value in choices):
+        return value
+    wanted = " or ".join(f'"{one}"' for one in choices)
+    raise BadLimits(f"{name}.{attribute} is {said(value)}, but should be {wanted}, because nothing else is a choice")
 
 
 def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Values]:
