@@ -30,6 +30,12 @@ class Raced:
     weights: Weights
     winner: int
 
+    def law_again(self, weights: Weights) -> Row:
+        """Return the law of another race on the same noise."""
+        if weights == self.weights:
+            return tuple(EVERYTHING if token == self.winner else NOTHING for token in range(len(weights)))
+        return second_race(self.weights, weights, self.winner)
+
 
 @dataclass(frozen=True)
 class Between:
@@ -62,16 +68,14 @@ class Noise:
         shares = tuple(weight / total for weight in weights)
         if before is None:
             law: Row = shares
-        elif isinstance(before, Raced) and before.weights == shares:
-            law = tuple(EVERYTHING if token == before.winner else NOTHING for token in range(len(shares)))
         elif isinstance(before, Raced):
-            law = second_race(before.weights, shares, before.winner)
+            law = before.law_again(shares)
         else:
             raise NoClosedForm(key)
+        is_known = not isinstance(before, Raced) or before.weights == shares
         for token, chance in enumerate(law):
             if chance:
-                is_first = before is None or (isinstance(before, Raced) and before.weights == shares)
-                yield token, chance, self._with(key, Raced(shares, token) if is_first else Spent())
+                yield token, chance, self._with(key, Raced(shares, token) if is_known else Spent())
 
     def is_below(self, key: Hashable, threshold: Fraction) -> Iterator[tuple[bool, Fraction, "Noise"]]:
         """Yield whether a coin lies below a threshold, with what chance, and what is known then.
