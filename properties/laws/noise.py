@@ -9,7 +9,12 @@ from itertools import pairwise
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, states
-from specsim.properties.laws.support.keyed_walks import block_wise, require_law_of_keys, sampled_verify, token_wise
+from specsim.properties.laws.support.keyed_walks import (
+    block_verification,
+    rejection_sampling,
+    require_law_of_keys,
+    sampled_verify,
+)
 from specsim.properties.strategies.noise import Key, KeyedScene, blocks, keyed_scenes, keys, lagged_scenes, pairs
 
 NEIGHBOURS = 1024
@@ -18,12 +23,12 @@ NEIGHBOURS = 1024
 
 def rejection_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Drafts that are accepted one by one, and what is drawn after them, have the target's law over two iterations."""
-    require_law_of_keys(backend.host("stream_key"), token_wise, scene)
+    require_law_of_keys(backend.host("stream_key"), rejection_sampling, scene)
 
 
 def block_verification_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Drafts judged as a block read noise that no later iteration reads again."""
-    require_law_of_keys(backend.host("stream_key"), block_wise, scene)
+    require_law_of_keys(backend.host("stream_key"), block_verification, scene)
 
 
 def sampled_verify_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
@@ -33,7 +38,7 @@ def sampled_verify_on_its_keys_emits_the_targets_law(backend: Backend, scene: Ke
 
 def lagged_schedules_on_their_keys_emit_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Where drafts decide how many of the next ones are verified, these are drawn on fresh noise."""
-    require_law_of_keys(backend.host("stream_key"), token_wise, scene)
+    require_law_of_keys(backend.host("stream_key"), rejection_sampling, scene)
 
 
 def requests_of_distinct_seeds_are_independent(backend: Backend, scenes: tuple[KeyedScene, KeyedScene]) -> None:
@@ -43,7 +48,7 @@ def requests_of_distinct_seeds_are_independent(backend: Backend, scenes: tuple[K
 
 def drafts_of_distinct_seeds_are_judged_independently(backend: Backend, scenes: tuple[KeyedScene, KeyedScene]) -> None:
     """Where drafts are accepted one by one, two requests with one prompt have the product of their laws."""
-    require_law_of_keys(backend.host("stream_key"), token_wise, *scenes)
+    require_law_of_keys(backend.host("stream_key"), rejection_sampling, *scenes)
 
 
 def a_key_is_a_function_of_what_it_is_made_of(backend: Backend, parts: Key) -> None:

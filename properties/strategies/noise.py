@@ -1,6 +1,7 @@
 """Scenes of keyed draws: a small target, a draft, and where a request stands; and keys themselves."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 from hypothesis import strategies as st
@@ -9,8 +10,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.host.noise import PURPOSES
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row
-from specsim.properties.strategies.arrays import bulk, mostly
-from specsim.properties.strategies.sampling_scenes import pick_row
+from specsim.properties.strategies.arrays import Bulk, bulk, mostly
+from specsim.properties.strategies.sampling_scenes import pick_row, rows_of_kind
 
 LARGEST_SEED = 2**64 - 1
 BITS = (1, 1, 2**32, 2**33, 2**63)
@@ -33,7 +34,7 @@ class KeyedScene:
         Output tokens that are compared: iterations go on until there are so many.
     seed, position : int
         The request's seed, and the index of its first output token.
-    drafts_by_coin, ends_by_coin : bool
+    by_coin : bool
         Whether drafts and last tokens are drawn by a coin and prefix sums rather than by a race.
     lengths : tuple of int or None
         How many drafts the next iteration verifies, by the last draft of this one; None for all of them.
@@ -47,8 +48,7 @@ class KeyedScene:
     horizon: int
     seed: int = 0
     position: int = 0
-    drafts_by_coin: bool = False
-    ends_by_coin: bool = False
+    by_coin: bool = False
     lengths: tuple[int, ...] | None = None
     is_coupled: bool = False
 
@@ -59,24 +59,38 @@ def keyed_scenes(
 ) -> KeyedScene:
     """Draw a target and a draft of one or two drafts an iteration, and one token more than these to compare.
 
-    Most vocabularies leave a rejection several tokens to draw from.
+    Of three texts in four a rejection has several tokens to draw from, where there are more than two.
     """
     count = draw(st.sampled_from((1, 2))) if num_drafts is None else num_drafts
-    vocab_size = min(draw(st.sampled_from((2, 3, 3, 4) if count == 1 else (2, 2, 3))), most_tokens)
+    vocab_size = min(draw(st.sampled_from((2, 3, 3, 4) if count == 1 else (2, 3, 3))), most_tokens)
     horizon, source = count + (count == 1), draw(bulk())
     prefixes = [prefix for length in range(horizon) for prefix in product(range(vocab_size), repeat=length)]
+    rows = {prefix: _pair_of_rows(source, vocab_size) for prefix in prefixes}
     lengths = draw(st.sampled_from([one for one in product((0, 1), repeat=vocab_size) if len(set(one)) > 1]))
     return KeyedScene(
-        {prefix: pick_row(source, vocab_size, "any") for prefix in prefixes},
-        {prefix: pick_row(source, vocab_size, "broad") for prefix in prefixes},
+        {prefix: target for prefix, (target, _) in rows.items()},
+        {prefix: proposal for prefix, (_, proposal) in rows.items()},
         count,
         horizon,
         draw(st.integers(0, LARGEST_SEED)),
         draw(st.integers(0, 2**20)),
         draw(st.booleans()),
-        draw(st.sampled_from((False, True, True))),
         lengths if is_lagged else None,
     )
+
+
+def _pair_of_rows(source: Bulk, vocab_size: int) -> tuple[Row, Row]:
+    pairs = _leaving_several(vocab_size)
+    if pairs and source.integer(0, 3):
+        return pairs[source.integer(0, len(pairs) - 1)]
+    return pick_row(source, vocab_size, "any"), pick_row(source, vocab_size, "broad")
+
+
+@cache
+def _leaving_several(vocab_size: int) -> tuple[tuple[Row, Row], ...]:
+    """Return all rows of a target and a draft with two or more tokens that the draft proposes too seldom."""
+    pairs = product(rows_of_kind(vocab_size, "any"), rows_of_kind(vocab_size, "broad"))
+    return tuple((one, other) for one, other in pairs if sum(p > q for p, q in zip(one, other, strict=True)) > 1)
 
 
 def blocks() -> SearchStrategy[KeyedScene]:

@@ -76,7 +76,7 @@ class Walk:
         if self.given is not None:
             yield self.given[len(done)], EVERYTHING, noise
             return
-        draw = noise.pick if self.scene.drafts_by_coin else noise.race
+        draw = noise.pick if self.scene.by_coin else noise.race
         yield from draw(self.key_of("draft", len(done)), self.proposal(done))
 
     def drafts(self, count: int, noise: Noise, done: Outcome = ()) -> Branches:
@@ -94,7 +94,7 @@ class Walk:
             yield done, EVERYTHING, noise
             return
         place = len(done)
-        if self.scene.ends_by_coin:
+        if self.scene.by_coin:
             drawn = noise.pick(self.key_of("final", place), weights)
         else:
             drawn = noise.race(self.key_of("token", place), weights)
@@ -105,7 +105,7 @@ class Walk:
 Rule = Callable[[Walk, Noise], Branches]
 
 
-def token_wise(walk: Walk, noise: Noise, done: Outcome = ()) -> Branches:
+def rejection_sampling(walk: Walk, noise: Noise, done: Outcome = ()) -> Branches:
     """Accept draft after draft with chance p/q (semantics B.9); a draft is drawn when it is judged."""
     if len(done) == walk.num_judged or walk.is_over(done):
         yield from walk.end(done, walk.target(done) if not walk.is_over(done) else (), noise)
@@ -115,14 +115,14 @@ def token_wise(walk: Walk, noise: Noise, done: Outcome = ()) -> Branches:
         ratio = min(target[draft] / proposal[draft], EVERYTHING)
         for is_accepted, share, judged in after.is_below(walk.key_of("accept", len(done)), ratio):
             if is_accepted:
-                rest = token_wise(walk, judged, (*done, draft))
+                rest = rejection_sampling(walk, judged, (*done, draft))
             else:
                 rest = walk.end(done, residual_of(target, proposal), judged)
             for tokens, weight, last in rest:
                 yield tokens, chance * share * weight, last
 
 
-def block_wise(walk: Walk, noise: Noise) -> Branches:
+def block_verification(walk: Walk, noise: Noise) -> Branches:
     """Judge all drafts together (semantics B.9b): the last one whose coin passes decides."""
     for drafts, chance, after in walk.drafts(walk.num_judged, noise):
         ratios, passes = [EVERYTHING], list[Fraction]()
@@ -236,7 +236,7 @@ def expected_law(scenes: tuple[KeyedScene, ...]) -> Distribution:
 def require_law_of_keys(stream_key: Callable[..., Any], rule: Rule, *scenes: KeyedScene) -> None:
     """Raise AssertionError unless requests on their own keys emit the target's law, independently of each other."""
     keys, expected = Keys(stream_key), expected_law(scenes)
-    what = f"law of {rule.__name__} verification on its keys"
+    what = f"law of {rule.__name__.replace('_', ' ')} on its keys"
     try:
         law = law_of_keys(rule, scenes, keys)
     except NoClosedForm as found:
