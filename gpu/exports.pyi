@@ -566,6 +566,17 @@ def rotate_prefill_input_ids(
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
 
+def sample_target_predict(
+    logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor,
+    top_p: torch.Tensor,
+    min_p: torch.Tensor,
+    seeds: torch.Tensor,
+    positions: torch.Tensor,
+) -> torch.Tensor:
+    """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
+
 def scatter_compact_to_strided(values: torch.Tensor, verify_lens: torch.Tensor, num_draft_tokens: int) -> torch.Tensor:
     """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
 
@@ -812,6 +823,7 @@ __all__ = [
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
     "scatter_compact_to_strided",
     "schedule_verify_lens",
     "select_last_verified",

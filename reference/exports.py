@@ -78,6 +78,7 @@ from specsim.reference.probabilities import (
     top_p_renorm,
 )
 from specsim.reference.recurrent import commit_recurrent_states, get_recurrent_steps
+from specsim.reference.sampled_verify import sample_target_predict
 from specsim.reference.scheduled import (
     cap_accepted_drafts,
     commit_inject_layout,
@@ -155,6 +156,7 @@ __all__ = [
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
     "scatter_compact_to_strided",
     "schedule_verify_lens",
     "select_last_verified",

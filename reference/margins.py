@@ -17,8 +17,17 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.contracts.logit_rows import filters_of
-from specsim.contracts.rounding import UNDERFLOW, largest_exponents, log_ratio_bound, rounding_bound, softmax_bound
+from specsim.contracts.rounding import (
+    UNDERFLOW,
+    largest_exponents,
+    log_ratio_bound,
+    race_bound,
+    rounding_bound,
+    softmax_bound,
+)
+from specsim.host.noise import arrivals, stream_key
 from specsim.reference.probabilities import distribution, filtered, has_share, keep_min_p, keep_top_p, softmax
+from specsim.reference.sampled_verify import race_times
 from specsim.reference.walks import (
     PLAIN,
     Acceptance,
@@ -177,6 +186,36 @@ def chain_speculative_sampling_from_logits(arguments: Arguments) -> Array:
     )
 
 
+def sample_target_predict(arguments: Arguments) -> Array:
+    """Return the margin of each request: the least of the filters of its rows and of their races."""
+    num_requests, num_nodes = arguments["positions"].shape
+    margins = np.full((num_requests, num_nodes), INFINITE)
+    for request, node in np.ndindex(num_requests, num_nodes):
+        filters = filters_of(arguments, request)
+        if filters[0]:
+            row = arguments["logits"][request * num_nodes + node]
+            by_filter = margin_of_filters(row, *filters) / row_bound(row, filters[0])
+            key = stream_key("token", int(arguments["seeds"][request]), int(arguments["positions"][request, node]) + 1)
+            margins[request, node] = min(by_filter, _margin_of_race(row, filters, arrivals(key, len(row))))
+    return np.asarray(margins.min(axis=1, initial=INFINITE))
+
+
+def _margin_of_race(logits: Array, filters: tuple[float, int, float, float], exponentials: Array) -> float:
+    """Return by how much the winner's time is shorter than each other one, in units of what they may round.
+
+    Tokens of equal logits have equal weights, however these are rounded.
+    """
+    times = race_times(distribution(logits, *filters), exponentials)
+    winner = int(np.argmin(times))
+    values = logits.astype(np.float64)
+    bounds = np.where(
+        values == values[winner], race_bound(0, 0.0), race_bound(len(logits), _largest_exponent(logits, filters[0]))
+    )
+    with np.errstate(divide="ignore"):
+        gaps = np.log(times) - np.log(times[winner])
+    return float(np.delete(gaps / bounds, winner).min(initial=INFINITE))
+
+
 def _chain_margin(chain: LogitChain) -> float:
     if chain.temperature == 0:
         # NOTE: logits are compared with each other, and nothing is rounded.
@@ -301,6 +340,7 @@ MARGINS: dict[str, Callable[[Arguments], Array]] = {
         chain_speculative_sampling,
         verify_tree_sampled_from_logits,
         chain_speculative_sampling_from_logits,
+        sample_target_predict,
     )
 }
 """Of every operation that decides in floating point, the margin of each row or request."""

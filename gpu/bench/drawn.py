@@ -210,6 +210,12 @@ def filters(it: Iteration, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str
     return {name: sampling[name] for name in names}
 
 
+def rows_to_draw(it: Iteration, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str, Any]:
+    """Return what changes draws of rows: filters, a seed a request, and the positions of the nodes of its tree."""
+    positions = it.positions_after(it.num_draft_tokens).view(it.batch, it.num_draft_tokens)
+    return {**filters(it, top_k, top_p), "seeds": it.ids(it.batch, below=2**63 - 1), "positions": positions}
+
+
 def verify_range(it: Iteration) -> dict[str, Any]:
     """Return the positions of the tree of each request."""
     return {"start_offsets": it.seq_lens, "end_offsets": it.seq_lens + it.num_draft_tokens}

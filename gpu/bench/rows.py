@@ -202,6 +202,9 @@ ROWS: tuple[Row, ...] = (
         "5 drafts",
     ),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),
+    # sampled_verify
+    Row("sample_target_predict", lambda it: drawn.rows_to_draw(it, EVERYTHING, 1.0), kind="bf16, temperature alone"),
+    Row("sample_target_predict", drawn.rows_to_draw, kind="bf16, top-k 50, top-p 0.95"),
     # from_logits
     Row("verify_tree_greedy_from_logits", lambda it: it.links, {"logits": visited_rows}, "bf16"),
     Row(

@@ -123,7 +123,7 @@ def leaves_out(name: str, declared: Limits) -> str:
         return ACCEPTANCE
     if name in OF_DRAFTS and declared.has_own_drafts:
         return DRAFTS
-    if name in OF_SCHEDULES and declared.verifies_by_draws:
+    if name in OF_SCHEDULES and declared.accepts_equal_draws:
         return SCHEDULES
     return ""
 

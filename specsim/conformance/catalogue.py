@@ -27,6 +27,7 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merge_drafts, share_draft_nodes
+from specsim.host.noise import stream_key, stream_uniform
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
 from specsim.host.schedules import choose_verify_lens, should_verify
@@ -152,6 +153,8 @@ _HOST_FUNCTIONS = (
     _host(share_draft_nodes, "ngram", "semantics A.13b"),
     _host(merge_drafts, "ngram", "semantics A.13b"),
     _host(draft_with_corpora, "ngram", "semantics A.13b"),
+    _host(stream_key, "noise", "semantics Q.3", conformance_only=True),
+    _host(stream_uniform, "noise", "semantics Q.3", conformance_only=True),
     _host(as_one_token_extend, "padding", "semantics D.9", conformance_only=True),
     _host(get_draft_extend_lens, "padding", "semantics D.6", conformance_only=True),
     _host(pad_inputs_to_size, "padding", "semantics D.9, E.1"),

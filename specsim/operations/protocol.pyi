@@ -492,6 +492,18 @@ class Operations(Protocol[ArrayT]):
     ) -> ChainSpeculativeSamplingFromLogitsOutputs[ArrayT]:
         """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
 
+    def sample_target_predict(
+        self,
+        logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT,
+        top_p: ArrayT,
+        min_p: ArrayT,
+        seeds: ArrayT,
+        positions: ArrayT,
+    ) -> ArrayT:
+        """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
+
     def gather_output_logprobs(
         self,
         logits: ArrayT,

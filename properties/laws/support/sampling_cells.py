@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from specsim.properties.distribution import (
 )
 from specsim.properties.laws.support.checks import Array, Case, require
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, row_array
+from specsim.topology import Topology
 
 TREE_SAMPLER = "tree_speculative_sampling_target_only"
 CHAIN_SAMPLER = "chain_speculative_sampling"
@@ -91,7 +92,23 @@ def walk_law(scene: TreeScene, node: int = 0, before: Outcome = (), chance: Frac
     return law
 
 
-def tree_links(scenes: Sequence[TreeScene], counts: Sequence[int]) -> Case:
+class Drafted(Protocol):
+    """What links follow from: a tree, a token a node, and how far a walk goes."""
+
+    @property
+    def topology(self) -> Topology:
+        """The tree."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """A token a node."""
+
+    @property
+    def num_steps(self) -> int:
+        """The longest path, root excluded."""
+
+
+def tree_links(scenes: Sequence[Drafted], counts: Sequence[int]) -> Case:
     """Return candidates and links of a batch in which each scene occurs so many times in a row."""
     num_nodes = len(scenes[0].topology)
     trees = [scene.topology for scene in scenes]

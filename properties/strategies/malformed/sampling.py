@@ -119,6 +119,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "top_p_renorm": (*_NO_MASS, entry("top_p", 0.0)),
     "min_p_renorm": _NO_MASS,
     "target_probabilities": _LOGITS,
+    "sample_target_predict": _LOGITS,
     "tree_speculative_sampling_target_only": (
         *TREE,
         *_COINS,

@@ -35,6 +35,7 @@ from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
 from tests.properties.laws.block_verifier import BLOCK_FAULTS, block_verifier
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
+from tests.properties.laws.sampled_verifier import DRAW_FAULTS, sampled_verifier
 
 FAIR = {(0,): Fraction(1, 2), (1,): Fraction(1, 4), (2,): Fraction(1, 4)}
 REFERENCE = load("specsim.reference")
@@ -182,6 +183,22 @@ def test_frequencies_tell_an_honest_block_verifier_from_a_biased_one(fault):
     assert report.failed == (fault is not None) and report.inconclusive == ""
     if fault is None:
         assert not run_property(ACCEPTANCE[SAMPLER_OF_CHAINS], backend, 3, 6, is_shrunk=False)[0].failed
+
+
+@pytest.mark.parametrize("fault", [None, *DRAW_FAULTS])
+def test_frequencies_tell_sampled_verify_from_its_neighbours(fault):
+    backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, sampled_verifier(fault), "drawn")
+    report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 8, is_shrunk=False)
+    assert report.failed == (fault is not None) and report.inconclusive == ""
+
+
+@pytest.mark.parametrize(("declared", "is_enough"), [(Limits(), False), (Limits(accepts_equal_draws=True), True)])
+def test_sampled_verify_accepts_as_many_drafts_as_it_says(declared, is_enough):
+    few = ACCEPTANCE[SAMPLER_OF_CHAINS]
+    backend = replace(REFERENCE.with_function(SAMPLER_OF_CHAINS, sampled_verifier(), "drawn"), limits=declared)
+    assert run_property(few, backend, 3, 8, is_shrunk=False)[0].failed is not is_enough
+    seldom = replace(REFERENCE.with_function(SAMPLER_OF_CHAINS, refusing, "refusing"), limits=declared)
+    assert run_property(few, seldom, 3, 4, is_shrunk=False)[0].failed
 
 
 def test_drawn_drafts_that_count_as_certain_leave_the_law_and_are_accepted_too_seldom():
