@@ -125,6 +125,8 @@ def has_rows_that_do_not_divide(case: Case) -> bool:
 def has_a_gate_that_keeps_commits_out(case: Case) -> bool:
     gate = case["verify_lens"]
     return gate is not None and bool((gate < case["commit_lens"]).any())
+
+
 def has_a_tie_inside_a_request_at_the_cut(case: ScheduleCase) -> bool:
     budget = case.history.verify_token_budget
     later = [one for of_front in case.confidences for front, one in of_front.items() if front]
