@@ -9,6 +9,7 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
@@ -38,6 +39,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -147,6 +149,17 @@ def build_tree(
     seq_lens_sum: int = 0,
 ) -> BuildTreeOutputs[torch.Tensor]:
     """Turn kept candidates into draft tokens, child and sibling links, positions and the visibility mask."""
+
+def chain_block_verification(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    uniform_samples: torch.Tensor,
+    uniform_samples_for_final_sampling: torch.Tensor,
+    draft_probs: torch.Tensor | None,
+    target_probs: torch.Tensor,
+    max_num_drafts: int,
+) -> ChainBlockVerificationOutputs[torch.Tensor]:
+    """Verification of ragged chains whose drafts are judged together, each chain as a block."""
 
 def chain_speculative_sampling(
     draft_tokens: torch.Tensor,
@@ -623,6 +636,14 @@ def verify_cascade_metadata(
 ) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Two passes: all nodes over the prefix, then every node alone over the nodes that it sees."""
 
+def verify_chain_greedy(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    target_predict: torch.Tensor,
+    max_num_drafts: int,
+) -> VerifyChainGreedyOutputs[torch.Tensor]:
+    """Accept ragged chains as long as each draft is the target's greedy choice."""
+
 def verify_custom_mask_metadata(
     req_pool_indices: torch.Tensor,
     req_to_token: torch.Tensor,
@@ -693,6 +714,7 @@ __all__ = [
     "assign_req_to_token_pool",
     "block_draft_metadata",
     "build_tree",
+    "chain_block_verification",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
     "commit_output_tokens",
@@ -754,6 +776,7 @@ __all__ = [
     "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
+    "verify_chain_greedy",
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",
