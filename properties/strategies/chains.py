@@ -16,7 +16,7 @@ from specsim.contracts.chains import (
 )
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, mostly
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.distributions import (
     Chance,
     chances,
@@ -216,8 +216,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         prefix = np.cumsum(target[-1], dtype=np.float64)
         single[-1] = prefix[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
-    if count and source.integer(0, 3) == 3 and (is_certain or limits().takes_padded_proposals):
-        tokens[source.integer(0, count - 1) :] = -1
+    _end_some(tokens, is_certain, source)
     return Chain(tokens, single[:-1], draft, target, single[-1])
 
 
@@ -226,6 +225,12 @@ def _possible(tokens: Array, draft: Array) -> Array:
     if limits().takes_zero_proposals:
         return tokens
     return np.where(draft[np.arange(len(tokens)), tokens] > 0, tokens, draft.argmax(axis=1))
+
+
+def _end_some(tokens: Array, is_certain: bool, source: Bulk) -> None:
+    """End one chain in four by -1, at any of its drafts."""
+    if len(tokens) and source.integer(0, 3) == 3 and (is_certain or limits().takes_padded_proposals):
+        tokens[source.integer(0, len(tokens) - 1) :] = -1
 
 
 def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certain: bool, judged: Judged) -> Chain:
@@ -257,6 +262,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     ends = np.cumsum(rest) / max(float(rest.sum()), COIN_STEP)
     coins[-1] = ends[source.integer(0, vocab - 1)] + (coins[-1] - 0.5) / 8
     single = np.clip(coins, 0, LARGEST_COIN).astype(np.float32)
+    _end_some(tokens, is_certain, source)
     return Chain(tokens, single[:-1], draft, target, single[-1])
 
 
