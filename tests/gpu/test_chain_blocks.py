@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from specsim.rejection import Reason
-from tests.gpu.test_acceptance import NEVER, ON_GPU, chains
+from tests.gpu.test_acceptance import ON_GPU, chains
 
 BLOCK = "chain_block_verification"
 
