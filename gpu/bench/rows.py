@@ -36,6 +36,7 @@ from specsim.gpu.bench.needed import (
     of_states,
     pages_attended,
     parents,
+    rows_of_blocks,
     shifted_rows,
     states_reached,
     total,
@@ -136,6 +137,7 @@ ROWS: tuple[Row, ...] = (
     Row("target_verify_metadata", needed=PAGES),
     Row("argmax_target_predict", lambda it: {"logits": it.logits.float()}, kind="float32"),
     Row("verify_tree_greedy", lambda it: {**it.links, "target_predict": it.drafts.choice}),
+    Row("verify_chain_greedy", drawn.greedy_chain, kind="5 drafts"),
     # attention
     Row(
         "verify_cascade_metadata",
@@ -197,6 +199,12 @@ ROWS: tuple[Row, ...] = (
                 int((call["num_accepted_drafts"] < NUM_STEPS).sum()) * call["draft_probs"].shape[1]
             ),
         },
+        "5 drafts",
+    ),
+    Row(
+        "chain_block_verification",
+        drawn.chain,
+        {name: rows_of_blocks(name) for name in ("target_probs", "draft_probs")},
         "5 drafts",
     ),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),

@@ -23,27 +23,20 @@ from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import ChainScene, longest_chain, make_chain
 
 REFERENCE = load("specsim.reference")
+HALF = (Fraction(1, 2), Fraction(1, 2))
 HALVES = ChainScene(
     2,
     {
-        (): (Fraction(1, 2), Fraction(1, 2)),
+        (): HALF,
         **{(token,): (Fraction(1), Fraction(0)) for token in range(2)},
         **dict.fromkeys(product(range(2), repeat=2), (Fraction(1, 4), Fraction(3, 4))),
     },
-    {(): (Fraction(3, 4), Fraction(1, 4)), **{(token,): (Fraction(1, 2), Fraction(1, 2)) for token in range(2)}},
+    {(): (Fraction(3, 4), Fraction(1, 4)), (0,): HALF, (1,): HALF},
 )
 """The chain of the worked example of semantics B.9b."""
 
-TARGET = {
-    (): (Fraction(1, 2), Fraction(1, 2)),
-    (0,): (Fraction(3, 4), Fraction(1, 4)),
-    (1,): (Fraction(1, 4), Fraction(3, 4)),
-}
-DRAFT = {
-    (): (Fraction(2, 3), Fraction(1, 3)),
-    (0,): (Fraction(1, 2), Fraction(1, 2)),
-    (1,): (Fraction(9, 10), Fraction(1, 10)),
-}
+TARGET = {(): HALF, (0,): (Fraction(3, 4), Fraction(1, 4)), (1,): (Fraction(1, 4), Fraction(3, 4))}
+DRAFT = {(): (Fraction(2, 3), Fraction(1, 3)), (0,): HALF, (1,): (Fraction(9, 10), Fraction(1, 10))}
 
 
 def anchored(num_drafts):
@@ -86,15 +79,8 @@ def test_the_rule_of_blocks_is_exact_and_keeps_no_fewer_drafts(vocab):
 def test_the_worked_example_keeps_5_4_drafts_and_token_by_token_9_8():
     assert law_of_rule(HALVES, AS_A_BLOCK)[1] == Fraction(5, 4)
     assert law_of_rule(HALVES, TOKEN_BY_TOKEN)[1] == Fraction(9, 8)
-    kept = {front: share for front, (_, share) in kept_fronts(REFERENCE, HALVES).items()}
-    assert kept == {
-        (0,): Fraction(1, 2),
-        (1,): Fraction(1, 4),
-        (0, 0): Fraction(3, 8),
-        (0, 1): 0,
-        (1, 0): Fraction(1, 8),
-        (1, 1): 0,
-    }
+    kept = {front: 8 * share for front, (_, share) in kept_fronts(REFERENCE, HALVES).items()}
+    assert kept == {(0,): 4, (1,): 2, (0, 0): 3, (0, 1): 0, (1, 0): 1, (1, 1): 0}
 
 
 @pytest.mark.parametrize("num_drafts", [0, 1, 2])
