@@ -141,6 +141,9 @@ def rows_of_blocks(name: str) -> Count:
     return count
 
 
+ROWS_OF_BLOCKS: Counts = {name: rows_of_blocks(name) for name in ("target_probs", "draft_probs")}
+
+
 def moved(name: str) -> Count:
     """Return a count of entries that are read and written where each pair moves: a node in its place does not."""
 

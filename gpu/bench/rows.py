@@ -23,6 +23,7 @@ from specsim.gpu.bench.iteration import (
     Iteration,
 )
 from specsim.gpu.bench.needed import (
+    ROWS_OF_BLOCKS,
     Counts,
     as_many,
     attended,
@@ -36,7 +37,6 @@ from specsim.gpu.bench.needed import (
     of_states,
     pages_attended,
     parents,
-    rows_of_blocks,
     shifted_rows,
     states_reached,
     total,
@@ -201,12 +201,7 @@ ROWS: tuple[Row, ...] = (
         },
         "5 drafts",
     ),
-    Row(
-        "chain_block_verification",
-        drawn.chain,
-        {name: rows_of_blocks(name) for name in ("target_probs", "draft_probs")},
-        "5 drafts",
-    ),
+    Row("chain_block_verification", drawn.chain, ROWS_OF_BLOCKS, "5 drafts"),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),
     # from_logits
     Row("verify_tree_greedy_from_logits", lambda it: it.links, {"logits": visited_rows}, "bf16"),
