@@ -83,7 +83,7 @@ def matching_prefix(case: Case, request: int) -> list[int]:
     """Return the output of a request: the target's choices up to the first that is no draft."""
     first, last = rows_of(case)[request]
     drafts = case["draft_tokens"][first:last].tolist()
-    chosen = case["target_predict"][first + request : last + request + 1].tolist()
+    chosen: list[int] = case["target_predict"][first + request : last + request + 1].tolist()
     agrees = [draft == choice for draft, choice in zip(drafts, chosen, strict=False)]
     return chosen[: [*agrees, False].index(False) + 1]
 

@@ -70,7 +70,7 @@ def ratios(tokens: Array, target: Array, draft: Array) -> Array:
     """Return the coins at which each draft is just not accepted by itself; a draft that cannot be drawn has none."""
     place = np.arange(len(tokens))
     wanted, offered = target[place, tokens].astype(np.float64), draft[place, tokens].astype(np.float64)
-    return np.divide(wanted, offered, out=np.full(len(tokens), -1.0), where=offered > 0)
+    return np.asarray(np.divide(wanted, offered, out=np.full(len(tokens), -1.0), where=offered > 0))
 
 
 def chances_of_fronts(tokens: Array, target: Array, draft: Array) -> Array:
