@@ -14,6 +14,10 @@ from specsim.properties.strategies import chains as chain_strategies
 
 _SAMPLER = "chain_speculative_sampling"
 _FINAL = "uniform_samples_for_final_sampling"
+_OF_DRAFTS = ("draft_tokens", "uniform_samples", "draft_probs")
+_OF_ROWS = ("target_probs", "target_predict")
+"""Arguments of ragged chains with an entry a draft, and with one more a request."""
+
 _SURE = 1 - 2.0**-16
 """Times it, no product in single precision rounds back to its factor."""
 
@@ -166,17 +170,14 @@ def taken(case: Case, requests: Sequence[int], ends: Sequence[int] | None = None
     bounds = [rows_of(case)[request] for request in requests]
     if ends is not None:
         bounds = [(first, end) for (first, _), end in zip(bounds, ends, strict=True)]
-    drafts = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(first, last) for first, last in bounds)])
-    rows = [np.arange(first + r, last + r + 1) for r, (first, last) in zip(requests, bounds, strict=True)]
-    return {
-        **case,
-        "draft_tokens": case["draft_tokens"][drafts],
-        "cu_num_drafts": np.cumsum([0, *(last - first for first, last in bounds)]).astype(np.int32),
-        "uniform_samples": case["uniform_samples"][drafts],
-        _FINAL: case[_FINAL][list(requests)],
-        "draft_probs": None if case["draft_probs"] is None else case["draft_probs"][drafts],
-        "target_probs": case["target_probs"][np.concatenate([np.zeros(0, dtype=np.int64), *rows])],
-    }
+    none = np.zeros(0, dtype=np.int64)
+    drafts = np.concatenate([none, *(np.arange(first, last) for first, last in bounds)])
+    pairs = zip(requests, bounds, strict=True)
+    rows = np.concatenate([none, *(np.arange(first + r, last + r + 1) for r, (first, last) in pairs)])
+    places = {**dict.fromkeys(_OF_DRAFTS, drafts), **dict.fromkeys(_OF_ROWS, rows), _FINAL: list(requests)}
+    chosen = {name: case[name][at] for name, at in places.items() if case.get(name) is not None}
+    offsets = np.cumsum([0, *(last - first for first, last in bounds)]).astype(np.int32)
+    return {**case, **chosen, "cu_num_drafts": offsets}
 
 
 def padded(case: Case, count: int) -> Case:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.chains import rows_of
+from specsim.properties.laws.chains import rows_of, taken
 from specsim.properties.laws.support.checks import Case, arrangements, outputs_of, require_equal, state
 from specsim.properties.strategies import verify as verify_strategies
 
@@ -54,10 +54,11 @@ def choices_after_the_last_token_do_not_matter(backend: Backend, case: Case) -> 
 
 def a_cut_chain_ends_at_the_cut(backend: Backend, case: Case) -> None:
     """Of a chain of which only the first drafts are verified, the output is that of the whole one, but no longer."""
-    num_verified = [(last - first + 1) // 2 for first, last in rows_of(case)]
+    ends = [first + (last - first + 1) // 2 for first, last in rows_of(case)]
+    num_verified = [end - first for (first, _), end in zip(rows_of(case), ends, strict=True)]
     expected = [matching_prefix(case, request)[: count + 1] for request, count in enumerate(num_verified)]
-    most = case["max_num_drafts"]
-    require_tokens(backend, taken(case, range(len(expected)), num_verified), expected, most, " of cut chains")
+    cut = taken(case, range(len(ends)), ends)
+    require_tokens(backend, cut, expected, case["max_num_drafts"], " of cut chains")
 
 
 def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
@@ -94,25 +95,6 @@ def require_tokens(backend: Backend, case: Case, expected: list[list[int]], most
     rows = np.array([tokens + [-1] * (most + 1 - len(tokens)) for tokens in expected]).reshape(len(expected), most + 1)
     require_equal(f"output_tokens{how}", got["output_tokens"], rows)
     require_equal(f"num_accepted_drafts{how}", got["num_accepted_drafts"], [len(tokens) - 1 for tokens in expected])
-
-
-def taken(case: Case, requests: list[int] | range, counts: list[int] | None = None) -> Case:
-    """Return the case with only some requests, in the order given; ``counts`` are the first drafts of each."""
-    bounds = [rows_of(case)[request] for request in requests]
-    if counts is not None:
-        bounds = [(first, first + count) for (first, _), count in zip(bounds, counts, strict=True)]
-    none = np.zeros(0, dtype=np.int64)
-    tokens = [case["draft_tokens"][first:last] for first, last in bounds]
-    chosen = [
-        case["target_predict"][first + request : last + request + 1]
-        for request, (first, last) in zip(requests, bounds, strict=True)
-    ]
-    return {
-        "draft_tokens": np.concatenate([none, *tokens]),
-        "cu_num_drafts": np.cumsum([0, *map(len, tokens)]).astype(np.int32),
-        "target_predict": np.concatenate([none, *chosen]),
-        "max_num_drafts": case["max_num_drafts"],
-    }
 
 
 def _chains() -> SearchStrategy[Case]:
