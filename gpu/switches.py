@@ -1,10 +1,10 @@
 """Four switches of the GPU layer, all off in production.
 
 ``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation; the
-variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output with a pattern before the
-kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets workers capture graphs
-where there is no GPU. ``guarding_buffers()`` puts zones around what workers load batches into, which nothing may write,
-and poisons it before it is loaded; ``SPECSIM_DEBUG=1`` does that from the start, too.
+variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output, and all scratch memory,
+with a pattern before the kernel runs, so that an entry which no kernel wrote shows. ``simulating_graphs()`` lets
+workers capture graphs where there is no GPU. ``guarding_buffers()`` puts zones around what workers load batches into,
+which nothing may write, and poisons it before it is loaded; ``SPECSIM_DEBUG=1`` does that from the start, too.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def debugging(is_on: bool = True) -> Iterator[None]:
 
 @contextmanager
 def poisoned(pattern: int) -> Iterator[None]:
-    """Fill fresh outputs with a byte pattern (0 to 255) while the block runs."""
+    """Fill fresh outputs and scratch memory with a byte pattern (0 to 255) while the block runs."""
     token = _POISON.set(pattern)
     try:
         yield

@@ -31,6 +31,11 @@ INTERPRETED_NODES = 4096
 @operation
 def target_verify_metadata(call: Call) -> Launch | None:
     """Lay out lengths and page table of a verify forward; one launch over requests and blocks of pages."""
+    return lay_out_verify(call, call.axes["tokens_per_request"])
+
+
+def lay_out_verify(call: Call, tokens_per_request: int, *ragged: str) -> Launch | None:
+    """Return the launch of a forward's metadata; ``ragged`` names the lengths that are added to those of all."""
     axes, outputs, rows = call.axes, call.outputs, call.arguments["req_to_token"]
     if axes["request"] == 0:
         outputs.cu_seqlens_q.zero_()
@@ -45,15 +50,18 @@ def target_verify_metadata(call: Call) -> Launch | None:
             sizes={
                 "num_requests": axes["request"],
                 "num_rows": axes["row"],
-                "tokens_per_request": axes["tokens_per_request"],
+                "tokens_per_request": tokens_per_request,
                 "num_pages": num_pages,
                 "page_size": axes["page_size"],
                 **strides_of(rows, "row", "column"),
             },
-            constants={"REQUESTS": power_of_two(axes["request"])},
+            constants={
+                "REQUESTS": power_of_two(axes["request"]),
+                **({} if ragged else {"verify_lens_ptr": None}),
+            },
             tunables={"BLOCK": block},
         ),
-        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens", *ragged)},
         outputs=call.returned(),
     )
 

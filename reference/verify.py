@@ -1,5 +1,7 @@
 """Verify: attention metadata of the target forward, and acceptance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from specsim.conformance.arrays import Array
@@ -54,20 +56,32 @@ def target_verify_metadata(
     Source: semantics B.3, sglang #25681.
     """
     axes = check_call("target_verify_metadata", locals())
-    max_seq_len_k, page_size = axes["max_seq_len_k"], axes["page_size"]
-    num_requests, tokens_per_request = axes["request"], axes["tokens_per_request"]
-    num_pages = -(-max_seq_len_k // page_size)
+    num_queries = [axes["tokens_per_request"]] * axes["request"]
+    sizes = axes["max_seq_len_k"], axes["page_size"]
+    return TargetVerifyMetadataOutputs(*lay_out_verify(req_pool_indices, req_to_token, seq_lens, num_queries, *sizes))
+
+
+def lay_out_verify(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    num_queries: Sequence[int],
+    max_seq_len_k: int,
+    page_size: int,
+) -> tuple[Array, Array, Array, Array]:
+    """Return lengths, query offsets, key offsets and page table of a forward, given the queries of each request."""
+    num_requests, num_pages = len(num_queries), -(-max_seq_len_k // page_size)
     cache_seqlens = np.zeros(num_requests, dtype=np.int32)
     cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
     cu_seqlens_k = np.zeros(num_requests + 1, dtype=np.int32)
     page_table = np.zeros((num_requests, num_pages), dtype=np.int32)
     for request in range(num_requests):
-        cache_seqlens[request] = seq_lens[request] + tokens_per_request
-        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + tokens_per_request
+        cache_seqlens[request] = seq_lens[request] + num_queries[request]
+        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + num_queries[request]
         cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
         first_slots = req_to_token[req_pool_indices[request], ::page_size]
         page_table[request] = first_slots[:num_pages] // page_size
-    return TargetVerifyMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)
+    return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
 
 
 def argmax_target_predict(logits: Array) -> Array:

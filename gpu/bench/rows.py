@@ -44,6 +44,7 @@ from specsim.gpu.bench.needed import (
     width,
 )
 from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
+from specsim.gpu.bench.scheduled import SCHEDULED
 from specsim.operations import RECORDS
 
 
@@ -138,6 +139,7 @@ ROWS: tuple[Row, ...] = (
     Row("argmax_target_predict", lambda it: {"logits": it.logits.float()}, kind="float32"),
     Row("verify_tree_greedy", lambda it: {**it.links, "target_predict": it.drafts.choice}),
     Row("verify_chain_greedy", drawn.greedy_chain, kind="5 drafts"),
+    *(Row(*one) for one in SCHEDULED),
     # attention
     Row(
         "verify_cascade_metadata",

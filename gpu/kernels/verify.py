@@ -11,6 +11,7 @@ def _target_verify_metadata_kernel(
     req_pool_indices_ptr,
     req_to_token_ptr,
     seq_lens_ptr,
+    verify_lens_ptr,
     cache_seqlens_ptr,
     cu_seqlens_q_ptr,
     cu_seqlens_k_ptr,
@@ -25,7 +26,10 @@ def _target_verify_metadata_kernel(
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Write a block of one request's pages; the first block also writes its lengths and offsets."""
+    """Write a block of one request's pages; the first block also writes its lengths and offsets.
+
+    A request has ``tokens_per_request`` queries, and as many more as its entry of ``verify_lens`` where there is one.
+    """
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     row = tl.load(req_pool_indices_ptr + request)
@@ -41,10 +45,15 @@ def _target_verify_metadata_kernel(
         lane = tl.arange(0, REQUESTS)
         lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
         lengths += tokens_per_request
+        query_end = (request + 1) * tokens_per_request
+        if verify_lens_ptr is not None:
+            queries = tl.load(verify_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
+            lengths += queries
+            query_end += tl.sum(tl.where(lane <= request, queries, 0), axis=0)
         own_length = tl.sum(tl.where(lane == request, lengths, 0), axis=0)
         end = tl.sum(tl.where(lane <= request, lengths, 0), axis=0)
         tl.store(cache_seqlens_ptr + request, own_length.to(tl.int32))
-        tl.store(cu_seqlens_q_ptr + request + 1, ((request + 1) * tokens_per_request).to(tl.int32))
+        tl.store(cu_seqlens_q_ptr + request + 1, query_end.to(tl.int32))
         tl.store(cu_seqlens_k_ptr + request + 1, end.to(tl.int32))
         if request == 0:
             tl.store(cu_seqlens_q_ptr, 0)

@@ -52,6 +52,7 @@ class Call(NamedTuple):
     def scratch(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Return memory for what one launch leaves to the next; everything else is an argument or an output."""
         tensor = torch.empty(shape, dtype=dtype, device=self.device)
+        poison([tensor], poison_pattern())
         self.allocated.append(tensor)
         return tensor
 
@@ -95,12 +96,11 @@ def prepare(name: str, arguments: Mapping[str, Any], key: tuple[Any, ...] | None
     checked = contract.check(arguments, key)
     if runs and checks_values():
         check_entries(name, arguments)
-    device, pattern = checked.place, poison_pattern()
+    device = checked.place
     outputs = [
         None if form is None else torch.empty(form[0], dtype=DTYPES[form[1]], device=device) for form in checked.forms
     ]
-    if pattern is not None:
-        poison(outputs, pattern)
+    poison(outputs, poison_pattern())
     return Call(name, arguments, checked.axes, pack(outputs), device, [])
 
 
@@ -119,10 +119,12 @@ def check_entries(name: str, arguments: Mapping[str, Any]) -> None:
     check_call(name, {key: _on_host(value) for key, value in arguments.items()}, contract=record_of(name).contract)
 
 
-def poison(outputs: Sequence[Any], pattern: int) -> None:
-    """Fill outputs with a pattern of bytes."""
-    for tensor in outputs:
-        if tensor is not None and tensor.numel():
+def poison(fresh: Sequence[Any], pattern: int | None) -> None:
+    """Fill fresh memory with a pattern of bytes, if there is one; stand-ins have no memory."""
+    if pattern is None:
+        return
+    for tensor in fresh:
+        if tensor is not None and tensor.numel() and not tensor.is_meta:
             tensor.view(torch.uint8).fill_(pattern & 1 if tensor.dtype is torch.bool else pattern)
 
 

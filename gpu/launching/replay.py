@@ -77,9 +77,7 @@ class Replay:
                 return self.carry_out(arguments, addresses)
         allocate = self._allocate
         outputs = [allocate(*form) for form in self._forms]
-        pattern = poison_pattern()
-        if pattern is not None:
-            poison(outputs, pattern)
+        poison(outputs, poison_pattern())
         if INTERPRETED:
             self._start_by_name(arguments, outputs)
         else:
@@ -102,7 +100,7 @@ class Replay:
         addresses += [output.data_ptr() for output in outputs]
         if self._num_scratch_bytes:
             # NOTE: it may be given back while kernels are queued: who gets it next queues after them.
-            scratch = allocate_bytes(self._allocate, self._num_scratch_bytes)
+            scratch = self._scratch()
             addresses.append(scratch.data_ptr())
         _, offsets, tuples = self._pointers
         if offsets:
@@ -113,11 +111,16 @@ class Replay:
         for begin, pick, fixed in started:
             begin(*pick(addresses), *fixed)
 
+    def _scratch(self) -> torch.Tensor:
+        scratch = allocate_bytes(self._allocate, self._num_scratch_bytes)
+        poison([scratch], poison_pattern())
+        return scratch
+
     def _start_by_name(self, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> list[Prepared]:
         """Launch on tensors, as a kernel is compiled and as the interpreter needs it."""
         roots: list[Any] = [*tensors_of(arguments, self._names), *outputs]
         if self._num_scratch_bytes:
-            roots.append(allocate_bytes(self._allocate, self._num_scratch_bytes))
+            roots.append(self._scratch())
         groups = [
             ([plan], {name: _buffer_of(roots, part) for name, part in parts.items()})
             for plan, parts in self._recording.launches

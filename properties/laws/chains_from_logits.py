@@ -89,6 +89,13 @@ def a_draft_that_its_own_row_forbids_is_rejected(backend: Backend, case: Case) -
         require(count <= allowed, f"accepted drafts of request {request}", count, f"at most {allowed}")
 
 
+def a_draft_that_only_the_target_likes_is_drawn(backend: Backend, case: Case) -> None:
+    """A draft that its own row forbids is rejected, and what is left of the target's row, most of it, is that draft."""
+    outputs = outputs_of(backend, CHAIN_FROM_LOGITS, case)
+    require_equal("num_accepted_drafts", outputs["num_accepted_drafts"], np.zeros(len(case["temperature"])))
+    require_equal("the tokens drawn", outputs["output_tokens"][:, 0], case["draft_tokens"])
+
+
 def certain_drafts_need_no_rows(backend: Backend, case: Case) -> None:
     """Without rows, at draft temperature 0 whatever they hold, and with all mass on the draft, drafts are certain."""
     absent = {**case, "draft_logits": None}
@@ -288,6 +295,7 @@ def a_rejection_that_leaves_nothing_draws_a_possible_token(backend: Backend, cas
 
 
 _equal_rows = logit_strategies.rows_that_leave_nothing
+_only_liked = logit_strategies.drafts_that_only_the_target_likes
 
 
 def _chains() -> SearchStrategy[Case]:
@@ -306,6 +314,7 @@ PROPERTIES = (
     _state(chains_are_softmax_filters_and_chain, _whole_chains, _PARTS, "P13"),
     _state(drafts_and_one_possible_token_come_out, _chains, _CHAIN, "P07"),
     _state(a_draft_that_its_own_row_forbids_is_rejected, _whole_chains, _CHAIN, "P07"),
+    _state(a_draft_that_only_the_target_likes_is_drawn, _only_liked, _CHAIN, "P07"),
     _state(a_rejection_that_leaves_nothing_draws_a_possible_token, _equal_rows, _CHAIN, "P07"),
     _state(equal_rows_accept_every_draft, _whole_chains, _CHAIN, "P06"),
     _state(certain_drafts_need_no_rows, _whole_chains, _CHAIN, "P63"),

@@ -33,6 +33,8 @@ INTERPRETED_STARS_ONE_IN = 64
 COINS = ("uniform", "uniform", "low", "extreme")
 DRAFT_ROWS = ("own", "own", "near", "same")
 DRAFTS = ("likely", "likely", "random", "wanted", "impossible")
+LIKED = 80.0
+"""A logit whose token has all but a thousandth of a row of others, however warm."""
 UNREAD = (None, 0.0, float("nan"), float("inf"), -float("inf"))
 """What stands in the rows that a chain's walk does not read: logits, equal ones, or what is no law."""
 
@@ -282,20 +284,40 @@ def _joined(parts: list[Array], *trailing: int) -> Array:
 @composite
 def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
     """Draw chains of one draft that neither side can choose, before rows that are the same on both."""
-    source, vocab, count = draw(bulk()), draw(st.sampled_from((2, 3, 8, 40))), 12
+    rows, tokens = draw(_impossible_drafts())
+    return draw(_single_drafts(rows, rows, tokens))
+
+
+@composite
+def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
+    """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always."""
+    rows, tokens = draw(_impossible_drafts())
+    target = rows.copy()
+    target[np.arange(len(tokens)), tokens] = LIKED
+    return draw(_single_drafts(target, rows, tokens, least_coin=1))
+
+
+@composite
+def _impossible_drafts(draw: DrawFn, count: int = 12) -> tuple[Array, Array]:
+    source, vocab = draw(bulk()), draw(st.sampled_from((2, 3, 8, 40)))
     rows = np.stack([logit_row("fine", vocab, source) for _ in range(count)])
     tokens = source.integers(count, 0, vocab - 1)
     tokens[: count // 2] = vocab - 1
     rows[np.arange(count), tokens] = -np.inf
-    rows = rows.astype(draw(st.sampled_from(LOGIT_DTYPES)))
+    return rows.astype(draw(st.sampled_from(LOGIT_DTYPES))), tokens
+
+
+@composite
+def _single_drafts(draw: DrawFn, target: Array, drafts: Array, tokens: Array, least_coin: int = 0) -> Arguments:
+    source, count = draw(bulk()), len(tokens)
     temperature = (source.integers(count, 1, 16) / 8).astype(np.float32)
     return {
         "draft_tokens": tokens,
         "cu_num_drafts": np.arange(count + 1, dtype=np.int32),
         "uniform_samples": (source.integers(count, 0, 15) / 16).astype(np.float32),
-        "uniform_samples_for_final_sampling": (source.integers(count, 0, 15) / 16).astype(np.float32),
-        "draft_logits": rows,
-        "target_logits": rows.repeat(2, axis=0),
+        "uniform_samples_for_final_sampling": (source.integers(count, least_coin, 15) / 16).astype(np.float32),
+        "draft_logits": drafts,
+        "target_logits": target.repeat(2, axis=0),
         "temperature": temperature,
         **dict.fromkeys(("top_k", "top_p", "min_p")),
         "draft_temperature": temperature,

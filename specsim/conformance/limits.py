@@ -38,9 +38,24 @@ LARGEST_DRAWN = 1 << 20
 TIES = "ties that are broken otherwise than by the contract"
 ACCEPTANCE = "how many drafts a sampler without coins accepts"
 DRAFTS = "drafts of workers, and what they keep for them"
-CHOICES = {"TIES": "any", "ACCEPTANCE": "any", "LOCKSTEP": "outputs"}
+LOOK_AHEAD = "schedules that stop before the draft after their cut"
+SCHEDULES = "schedules that stop before what they read"
+CHOICES = {
+    "TIES": "any",
+    "ACCEPTANCE": "any",
+    "LOCKSTEP": "outputs",
+    "BONUS_AT_CUT": "coupled",
+    "VERIFICATION": "sampled",
+}
 """The only value that each of these attributes may have."""
-WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS}
+WORDS = {
+    **SWITCHES,
+    "TIES": TIES,
+    "ACCEPTANCE": ACCEPTANCE,
+    "LOCKSTEP": DRAFTS,
+    "BONUS_AT_CUT": LOOK_AHEAD,
+    "VERIFICATION": SCHEDULES,
+}
 """What is left out where a module declares one of these attributes."""
 
 FIELDS = {
@@ -55,6 +70,8 @@ FIELDS = {
     "TIES": "ties_are_free",
     "ACCEPTANCE": "accepts_any_number",
     "LOCKSTEP": "has_own_drafts",
+    "BONUS_AT_CUT": "judges_draft_after_cut",
+    "VERIFICATION": "verifies_by_draws",
 }
 """The field of ``Limits`` that each attribute stands for; a switch is without the attribute what the field is."""
 
@@ -94,6 +111,10 @@ class Limits:
         Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
+    judges_draft_after_cut : bool
+        Whether the draft after the last verified one is judged too, and is the bonus token where it is accepted.
+    verifies_by_draws : bool
+        Whether drafts are accepted that equal the target's own draws, so that every schedule keeps the law.
     most : mapping
         The largest number of what ``AXES_OF`` counts, in every operation, where no larger calls are wanted.
     """
@@ -110,6 +131,8 @@ class Limits:
     writes_scratch: bool = True
     accepts_any_number: bool = False
     has_own_drafts: bool = False
+    judges_draft_after_cut: bool = False
+    verifies_by_draws: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property

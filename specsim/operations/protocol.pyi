@@ -8,9 +8,11 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    CapAcceptedDraftsOutputs,
     ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
+    CommitInjectLayoutOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
     DraftDecodeCascadeMetadataOutputs,
     DraftDecodeForwardOutputs,
@@ -31,6 +33,8 @@ from specsim.operations.outputs import (
     PrepareBlockDraftOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
     PrepareForFrozenKvDraftOutputs,
+    RaggedVerifyMetadataOutputs,
+    RaggedVerifyWindowOutputs,
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
@@ -200,6 +204,74 @@ class Operations(Protocol[ArrayT]):
         max_num_drafts: int,
     ) -> VerifyChainGreedyOutputs[ArrayT]:
         """Accept ragged chains as long as each draft is the target's greedy choice."""
+
+    def schedule_verify_lens(
+        self,
+        confidence: ArrayT,
+        num_drafts: ArrayT | None,
+        survival_eps: ArrayT | None,
+        verify_token_budget: int,
+        max_verify_len: int,
+        min_verify_len: int = 1,
+    ) -> ArrayT:
+        """Admit the drafts that most probably survive, of all requests together, within a budget."""
+
+    def ragged_verify_window(
+        self,
+        candidates: ArrayT,
+        verify_lens: ArrayT,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        num_tokens: int,
+    ) -> RaggedVerifyWindowOutputs[ArrayT]:
+        """Tokens, positions and slots of the rows that are verified, one request after another, then padding."""
+
+    def pad_verify_lens_to_bucket(
+        self,
+        verify_lens: ArrayT,
+        num_padded_requests: int,
+        num_tokens: int,
+        max_verify_len: int = 2147483647,
+    ) -> ArrayT:
+        """Give the rows that a captured graph has left to its padding requests, or else to the last request."""
+
+    def scatter_compact_to_strided(self, values: ArrayT, verify_lens: ArrayT, num_draft_tokens: int) -> ArrayT:
+        """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
+
+    def ragged_verify_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        verify_lens: ArrayT,
+        max_seq_len_k: int,
+        page_size: int = 1,
+    ) -> RaggedVerifyMetadataOutputs[ArrayT]:
+        """Lengths and page table of a verify forward in which every request has as many rows as are verified."""
+
+    def cap_accepted_drafts(
+        self,
+        candidates: ArrayT,
+        num_accepted_drafts: ArrayT,
+        bonus_tokens: ArrayT,
+        verify_lens: ArrayT,
+        is_compact: bool = False,
+    ) -> CapAcceptedDraftsOutputs[ArrayT]:
+        """Cut an acceptance over all drafts to those that were scheduled, and name the token at the cut."""
+
+    def commit_inject_layout(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        commit_lens: ArrayT,
+        verify_lens: ArrayT | None,
+        slot_map: ArrayT | None,
+        num_draft_tokens: int,
+        ring_size: int = 0,
+    ) -> CommitInjectLayoutOutputs[ArrayT]:
+        """Slots and positions where the committed rows of a verify enter the draft cache; other rows have -1."""
 
     def verify_cascade_metadata(
         self,

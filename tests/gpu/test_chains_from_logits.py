@@ -245,6 +245,16 @@ def on_device(arguments):
     return [output.tolist() for output in gpu.chain_speculative_sampling_from_logits(**given)]
 
 
+def test_a_list_that_was_not_written_is_not_read(ahead):
+    """Fresh memory that happens to hold the largest logit of a greedy row names no token."""
+    pattern, arguments = 0xC0, scene("equal", (3, 0, 2), 1, filters=True, drawn=False)
+    arguments["target_logits"][:] = np.full(4, pattern, dtype=np.uint8).view(np.float32)
+    arguments["temperature"][:] = 0
+    for name, value in {"top_k": 2**30, "top_p": 1, "min_p": 0}.items():
+        arguments[name][:] = value
+    check(patterns=(pattern,), **arguments)
+
+
 @pytest.mark.parametrize("filters", [False, True])
 def test_how_rows_are_split_does_not_matter(cut, monkeypatch, filters):
     arguments = scene("normal", (3, 0, 5), 300, filters=filters)

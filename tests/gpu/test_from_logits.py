@@ -227,6 +227,18 @@ def test_what_is_left_of_a_row_without_its_rejected_drafts(narrowing_over, bonus
     assert predict.reshape(4, 3)[:, 0].tolist() == (1 + np.floor(599 * final_coins)).tolist()
 
 
+@pytest.mark.parametrize("vocab", [1, 2])
+def test_a_list_that_was_not_written_is_not_read(vocab):
+    """Fresh memory that happens to hold the largest logit of a greedy row names no token."""
+    arguments = scene("equal", 2, 2, vocab, 1)
+    pattern = 0xC0
+    arguments["logits"][:] = np.full(4, pattern, dtype=np.uint8).view(np.float32)
+    arguments["temperature"][:] = 0
+    for name, value in {"top_k": 2**30, "top_p": 1, "min_p": 0}.items():
+        arguments[name][:] = value
+    check(patterns=(pattern,), **arguments)
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="a compiled kernel keeps the functions that it was compiled from")
 @pytest.mark.parametrize("fault", ["a bound lower", "weights of the next bound"])
 def test_what_narrowing_finds_decides(narrowing_over, monkeypatch, fault):

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specsim.conformance.backend import load
 from specsim.contracts.contract import ArraySpec
-from specsim.gpu.launching.blocks import INTERPRETED
+from specsim.gpu import chains, from_logits
+from specsim.gpu.launching.blocks import INTERPRETED, power_of_two
 from specsim.gpu.switches import debugging
 from specsim.operations import RECORDS
 from specsim.properties import strategies
@@ -23,6 +24,9 @@ GPU = load("specsim.gpu")
 FAR = {"int32": 2**31 - 1, "int64": 2**40}
 LONGEST = 60
 """Seconds of the processor of one call; a kernel that takes longer runs on without end."""
+
+READ_UNWRITTEN = {"generate_token_bitmask": {"_fill_bitmask_kernel"}}
+"""What reads fresh memory on purpose: a leader of no state, which is believed only where its row has that state."""
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="only the interpreter says which memory a kernel touches")
 
@@ -114,6 +118,43 @@ def test_no_operation_leaves_its_memory_whatever_its_entries(monkeypatch, limite
             num_calls += 1
     assert not found, "\n".join(sorted(found))
     assert num_calls > 5 * len(RECORDS)
+
+
+@triton.jit
+def _read_what_comes_later_kernel(source_ptr, target_ptr, length):
+    place = tl.arange(0, 4)
+    tl.store(target_ptr + place, tl.load(source_ptr + place), mask=place < length)
+    tl.store(source_ptr + place, tl.load(target_ptr + place))
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_the_watch_sees_what_is_read_before_it_is_written(monkeypatch, length):
+    source, target = torch.zeros(4, dtype=torch.int64), torch.ones(4, dtype=torch.int64)
+    with watched_memory(monkeypatch) as memory:
+        memory.begin([target])
+        _read_what_comes_later_kernel[(1,)](source, target, length)
+    assert memory.unwritten == ({"_read_what_comes_later_kernel"} if length == 3 else set())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_operation_reads_fresh_memory_before_it_is_written(monkeypatch, cut, name, is_cut):
+    found = set()
+    if is_cut:
+        monkeypatch.setattr(from_logits, "LARGEST_PRECISE", 0)
+        monkeypatch.setattr(chains, "BYTES_AHEAD", 1)
+        cut(
+            block=lambda size, most, interpreted: min(power_of_two(size), most, 256),
+            chunks=lambda items, most, programs: max(1, most),
+        )
+    for case in drawn(name, 3 if is_cut else 8):
+        carried = GPU.carry(name, case)
+        with watched_memory(monkeypatch) as memory:
+            memory.allow(carried.values())
+            GPU.functions[name](**carried)
+        found |= memory.unwritten
+    assert found == READ_UNWRITTEN.get(name, set())
 
 
 def test_the_check_refuses_them_by_name():

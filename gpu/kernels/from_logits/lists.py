@@ -19,11 +19,17 @@ def load_chunks(chunk_max_ptr, chunk_bound_ptr, place, num_chunks, CHUNKS: tl.co
 
 
 @triton.jit
-def load_listed(logits_ptr, tokens_ptr, place, num_chunks, vocab, SLOTS: tl.constexpr, CHUNKS: tl.constexpr):
-    """Read the lists of all chunks of a row: its largest logits, and their tokens in order."""
+def has_lists(is_greedy, top_k, top_p, min_p, vocab):
+    """Return whether lists of a row are made: it is greedy, which chooses from them, or filters may cut it."""
+    return is_greedy | (top_k < vocab) | (top_p < 1) | (min_p > 0)
+
+
+@triton.jit
+def load_listed(logits_ptr, tokens_ptr, place, num_chunks, vocab, is_made, SLOTS: tl.constexpr, CHUNKS: tl.constexpr):
+    """Read the lists of all chunks of a row, if it has any: its largest logits, and their tokens in order."""
     slot = tl.arange(0, CHUNKS * SLOTS)
     number = place * num_chunks * SLOTS + slot
-    is_listed = slot < num_chunks * SLOTS
+    is_listed = slot < tl.where(is_made, num_chunks * SLOTS, 0)
     logit = tl.load(logits_ptr + number, mask=is_listed, other=float("-inf"))
     return logit, tl.load(tokens_ptr + number, mask=is_listed, other=vocab)
 

@@ -195,7 +195,7 @@ def narrow_row(
         total = weigh_blocks(walk_ptrs[2], walk_ptrs[1], row, top_k, place, num_chunks, False, CHUNKS, RATIO)[1]
         goal = top_p * total
         if turn == 0:
-            listed_logit = load_listed(walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, SEARCH[0], CHUNKS)[0]
+            listed_logit = load_listed(walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, True, SEARCH[0], CHUNKS)[0]
             known_from = tl.max(chunk_bound, axis=0)
             listed = (listed_logit, weigh(listed_logit, largest, temperature, False))
             high = tl.minimum(order_of(largest, SHIFT) + 1, order_of(known_from, SHIFT))

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.from_logits.lists import load_chunks, load_listed, weigh_blocks
+from specsim.gpu.kernels.from_logits.lists import has_lists, load_chunks, load_listed, weigh_blocks
 from specsim.gpu.kernels.from_logits.narrowing import kept_of_narrowed
 from specsim.gpu.kernels.from_logits.thresholds import (
     least_of_share,
@@ -109,7 +109,10 @@ def filter_row(
     RATIO: tl.constexpr = SEARCH[4]
     # NOTE: everything is read here, before the first reduction, so that the latencies overlap.
     chunk_max, chunk_bound = load_chunks(walk_ptrs[1], walk_ptrs[3], place, num_chunks, CHUNKS)
-    listed_logit, listed_token = load_listed(walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, SEARCH[0], CHUNKS)
+    is_listed = has_lists(is_greedy, filters[0], filters[1], filters[2], vocab)
+    listed_logit, listed_token = load_listed(
+        walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, is_listed, SEARCH[0], CHUNKS
+    )
     largest = tl.max(chunk_max, axis=0)
     largest = tl.where(largest > float("-inf"), largest, 0.0)
     row = (row_ptr, vocab, column_stride, largest, temperature)

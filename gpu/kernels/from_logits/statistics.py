@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.from_logits.lists import has_lists
 from specsim.gpu.kernels.from_logits.thresholds import order_of, read_logits, search, value_of, weigh
 
 SPARE = tl.constexpr(14)
@@ -147,8 +148,8 @@ def _row_statistics_kernel(
 
     Every logit of the chunk that reaches the bound is listed. Where the largest logit alone occurs too often, the bound
     lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk, one
-    of inf that there is no list, for the row is not filtered. The weights of its blocks are left out where top-k makes
-    them meaningless. No program has narrowed a row down yet in any of ROUNDS rounds.
+    of inf that there is no list, for the row is neither filtered nor greedy. The weights of its blocks are left out
+    where top-k makes them meaningless. No program has narrowed a row down yet in any of ROUNDS rounds.
     """
     chunk_max_ptr, block_mass_ptr, chunk_bound_ptr = statistic_ptrs[0], statistic_ptrs[1], statistic_ptrs[2]
     listed_logits_ptr, listed_tokens_ptr = statistic_ptrs[3], statistic_ptrs[4]
@@ -164,15 +165,14 @@ def _row_statistics_kernel(
         logit = read_logits(row_ptr, token, vocab, column_stride)
         temperature = tl.load(filter_ptrs[0] + request)
         top_k = tl.where(temperature == 0, 1, tl.load(filter_ptrs[1] + request))
-        is_filtered = (
-            (top_k < vocab) | (tl.load(filter_ptrs[2] + request) < 1) | (tl.load(filter_ptrs[3] + request) > 0)
-        )
+        top_p, min_p = tl.load(filter_ptrs[2] + request), tl.load(filter_ptrs[3] + request)
+        is_listed = has_lists(temperature == 0, top_k, top_p, min_p, vocab)
         share = place * tl.num_programs(1) + chunk
         unit_max = tl.max(logit, axis=1)
         part_max = tl.max(tl.reshape(unit_max, [UNITS // PARTS, PARTS]), axis=0)
         largest = tl.max(part_max, axis=0)
         bound = tl.full([], float("inf"), dtype=tl.float32)
-        if is_filtered:
+        if is_listed:
             wanted = tl.minimum(tl.minimum(top_k, SLOTS) + SPARE, SLOTS // 2)
             least = value_of(order_of(tl.full([], float("-inf"), dtype=tl.float32), SHIFT) + 1, SHIFT)
             bound = least

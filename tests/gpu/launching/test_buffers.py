@@ -21,14 +21,16 @@ def test_arrays_of_one_call_share_a_device():
     assert "hot_token_id.device is meta" in str(caught.value)
 
 
-def test_fresh_outputs_hold_the_pattern():
+def test_fresh_memory_holds_the_pattern():
     arguments = {
         "topk_index": from_numpy(np.zeros((2, 3), np.int64)),
         "hot_token_id": from_numpy(np.zeros(4, np.int64)),
     }
     with poisoned(0xA5):
-        token_index = prepare("map_hot_tokens", arguments).outputs
-    assert to_numpy(token_index).view(np.uint8).reshape(-1).tolist() == [0xA5] * 48
+        call = prepare("map_hot_tokens", arguments)
+        fresh = (call.outputs, call.scratch(3, 2, dtype=torch.int64))
+    for tensor in fresh:
+        assert to_numpy(tensor).view(np.uint8).reshape(-1).tolist() == [0xA5] * 48
 
 
 def test_entries_are_checked_only_while_debugging():
