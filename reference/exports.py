@@ -2,6 +2,7 @@
 """Every operation of ``specsim.reference``, from the module of its group."""
 
 from specsim.reference.acceptance import (
+    chain_block_verification,
     chain_speculative_sampling,
     generate_coins,
     generate_simulated_accept_index,
@@ -90,7 +91,12 @@ from specsim.reference.scheduled import (
 )
 from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
-from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
+from specsim.reference.verify import (
+    argmax_target_predict,
+    target_verify_metadata,
+    verify_chain_greedy,
+    verify_tree_greedy,
+)
 
 __all__ = [
     "align_evict_mask_to_page_size",
@@ -104,6 +110,7 @@ __all__ = [
     "block_draft_metadata",
     "build_tree",
     "cap_accepted_drafts",
+    "chain_block_verification",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
     "commit_inject_layout",
@@ -172,6 +179,7 @@ __all__ = [
     "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
+    "verify_chain_greedy",
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",

@@ -9,6 +9,7 @@ from specsim.operations.outputs import (
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     CapAcceptedDraftsOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CommitInjectLayoutOutputs,
@@ -41,6 +42,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -193,6 +195,15 @@ class Operations(Protocol[ArrayT]):
         num_steps: int,
     ) -> VerifyTreeGreedyOutputs[ArrayT]:
         """Walk each tree along the target's greedy choices and record the accepted path."""
+
+    def verify_chain_greedy(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        target_predict: ArrayT,
+        max_num_drafts: int,
+    ) -> VerifyChainGreedyOutputs[ArrayT]:
+        """Accept ragged chains as long as each draft is the target's greedy choice."""
 
     def schedule_verify_lens(
         self,
@@ -434,6 +445,18 @@ class Operations(Protocol[ArrayT]):
         max_num_drafts: int,
     ) -> ChainSpeculativeSamplingOutputs[ArrayT]:
         """Rejection sampling of ragged chains against the draft's own probabilities."""
+
+    def chain_block_verification(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_probs: ArrayT | None,
+        target_probs: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainBlockVerificationOutputs[ArrayT]:
+        """Verification of ragged chains whose drafts are judged together, each chain as a block."""
 
     def generate_simulated_accept_index(
         self,
