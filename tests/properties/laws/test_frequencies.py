@@ -200,6 +200,8 @@ def test_sampled_verify_accepts_as_many_drafts_as_it_says(declared, is_enough):
     assert run_property(few, backend, 3, 8, is_shrunk=False)[0].failed is not is_enough
     seldom = replace(REFERENCE.with_function(SAMPLER_OF_CHAINS, refusing, "refusing"), limits=declared)
     assert run_property(few, seldom, 3, 4, is_shrunk=False)[0].failed
+
+
 @pytest.mark.parametrize("fault", [None, "last front"])
 def test_frequencies_judge_a_sampler_that_claims_to_verify_blocks(fault):
     backend = REFERENCE.with_function(SAMPLER_OF_BLOCKS, block_verifier(fault), "block")
