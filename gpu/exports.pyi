@@ -10,6 +10,7 @@ from specsim.operations.outputs import (
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     CapAcceptedDraftsOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CommitInjectLayoutOutputs,
@@ -42,6 +43,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -160,6 +162,17 @@ def cap_accepted_drafts(
     is_compact: bool = False,
 ) -> CapAcceptedDraftsOutputs[torch.Tensor]:
     """Cut an acceptance over all drafts to those that were scheduled, and name the token at the cut."""
+
+def chain_block_verification(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    uniform_samples: torch.Tensor,
+    uniform_samples_for_final_sampling: torch.Tensor,
+    draft_probs: torch.Tensor | None,
+    target_probs: torch.Tensor,
+    max_num_drafts: int,
+) -> ChainBlockVerificationOutputs[torch.Tensor]:
+    """Verification of ragged chains whose drafts are judged together, each chain as a block."""
 
 def chain_speculative_sampling(
     draft_tokens: torch.Tensor,
@@ -566,6 +579,17 @@ def rotate_prefill_input_ids(
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
 
+def sample_target_predict(
+    logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor,
+    top_p: torch.Tensor,
+    min_p: torch.Tensor,
+    seeds: torch.Tensor,
+    positions: torch.Tensor,
+) -> torch.Tensor:
+    """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
+
 def scatter_compact_to_strided(values: torch.Tensor, verify_lens: torch.Tensor, num_draft_tokens: int) -> torch.Tensor:
     """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
 
@@ -689,6 +713,14 @@ def verify_cascade_metadata(
 ) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Two passes: all nodes over the prefix, then every node alone over the nodes that it sees."""
 
+def verify_chain_greedy(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    target_predict: torch.Tensor,
+    max_num_drafts: int,
+) -> VerifyChainGreedyOutputs[torch.Tensor]:
+    """Accept ragged chains as long as each draft is the target's greedy choice."""
+
 def verify_custom_mask_metadata(
     req_pool_indices: torch.Tensor,
     req_to_token: torch.Tensor,
@@ -760,6 +792,7 @@ __all__ = [
     "block_draft_metadata",
     "build_tree",
     "cap_accepted_drafts",
+    "chain_block_verification",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
     "commit_inject_layout",
@@ -812,6 +845,7 @@ __all__ = [
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
     "scatter_compact_to_strided",
     "schedule_verify_lens",
     "select_last_verified",
@@ -827,6 +861,7 @@ __all__ = [
     "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
+    "verify_chain_greedy",
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from specsim.counts import path_width
+from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import verify as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -20,6 +20,9 @@ LOGITS = 2048
 
 PROGRAMS_TO_SPLIT = 1024
 """Programs over which few rows of logits are split: about eight for each of the 132 multiprocessors of an H200."""
+
+CHAIN_TILE = 256
+"""Places of chains that a program compares at once: two a thread of four warps."""
 
 INTERPRETED_NODES = 4096
 """Nodes of a tile under the interpreter; its loops run until the deepest request of the tile is done."""
@@ -137,5 +140,31 @@ def follow_choices(call: Call, choices: Buffers) -> Launch:
             num_warps=max(1, min(4, nodes // 32)),
         ),
         inputs={**tree, **choices},
+        outputs=call.returned(),
+    )
+
+
+@operation
+def verify_chain_greedy(call: Call) -> Launch | None:
+    """Accept ragged chains as long as each draft is the target's greedy choice; one launch over blocks of requests."""
+    num_requests, max_num_drafts = call.axes["request"], call.axes["max_num_drafts"]
+    if num_requests == 0:
+        return None
+    width = power_of_two(count_tokens(max_num_drafts))
+    requests = choose_block(num_requests, max(1, CHAIN_TILE // width), max(1, INTERPRETED_NODES // width))
+    return Launch(
+        Plan(
+            kernels._verify_chain_greedy_kernel,
+            grid=(ceil_div(num_requests, requests),),
+            sizes={
+                "num_requests": num_requests,
+                "num_drafted": call.axes["drafted"],
+                "max_num_drafts": max_num_drafts,
+            },
+            constants={"WIDTH": width},
+            tunables={"REQUESTS": requests},
+            num_warps=max(1, min(4, requests * width // 64)),
+        ),
+        inputs=call.contiguous("draft_tokens", "cu_num_drafts", "target_predict"),
         outputs=call.returned(),
     )

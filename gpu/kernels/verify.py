@@ -203,3 +203,40 @@ def _verify_tree_greedy_kernel(
         mask=in_row,
     )
     tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_drafted", "max_num_drafts"])
+def _verify_chain_greedy_kernel(
+    draft_tokens_ptr,
+    cu_num_drafts_ptr,
+    target_predict_ptr,
+    output_tokens_ptr,
+    num_accepted_drafts_ptr,
+    num_requests,
+    num_drafted,
+    max_num_drafts,
+    REQUESTS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """Accept a block of ragged chains: all drafts are compared at once, and the first that differs ends each.
+
+    Accepted drafts are the target's choices, so that these are the whole output.
+    """
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    is_request = request < num_requests
+    start = tl.load(cu_num_drafts_ptr + request, mask=is_request, other=0).to(tl.int64)
+    start = tl.minimum(tl.maximum(start, 0), num_drafted)
+    end = tl.load(cu_num_drafts_ptr + request + 1, mask=is_request, other=0).to(tl.int64)
+    length = tl.maximum(tl.minimum(tl.minimum(end, num_drafted) - start, max_num_drafts), 0)
+    place = tl.arange(0, WIDTH)
+    draft = start[:, None] + place[None, :]
+    is_draft = is_request[:, None] & (place[None, :] < length[:, None])
+    in_row = is_request[:, None] & (place[None, :] <= length[:, None])
+    token = tl.load(draft_tokens_ptr + draft, mask=is_draft, other=-1)
+    chosen = tl.load(target_predict_ptr + draft + request[:, None], mask=in_row, other=-1)
+    num_drafts = tl.min(tl.where(is_draft & (token == chosen), WIDTH, place[None, :]), axis=1)
+    output = tl.where(place[None, :] <= num_drafts[:, None], chosen, -1).to(tl.int32)
+    row = (request * (max_num_drafts + 1))[:, None]
+    is_output = is_request[:, None] & (place <= max_num_drafts)[None, :]
+    tl.store(output_tokens_ptr + row + place[None, :], output, mask=is_output)
+    tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)

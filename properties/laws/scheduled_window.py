@@ -244,7 +244,7 @@ def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: A
         "num_accepted_drafts": accepted,
         "bonus_tokens": bonus,
         "verify_lens": lens,
-        "is_compact": True,
+        "is_compact": False,
     }
     cut = outputs_of(backend, _CAP[0], arguments)
     kept = cut["num_kept_drafts"].tolist()

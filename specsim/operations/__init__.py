@@ -18,6 +18,7 @@ GROUPS = (
     "probabilities",
     "acceptance",
     "from_logits",
+    "sampled_verify",
     "logprobs",
     "compact",
     "pools",

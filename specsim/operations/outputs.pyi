@@ -105,6 +105,12 @@ class VerifyTreeGreedyOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class VerifyChainGreedyOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_chain_greedy`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
 class RaggedVerifyWindowOutputs(NamedTuple, Generic[ArrayT]):
     """What ``ragged_verify_window`` returns."""
 
@@ -189,6 +195,12 @@ class TreeSpeculativeSamplingTargetOnlyOutputs(NamedTuple, Generic[ArrayT]):
 
 class ChainSpeculativeSamplingOutputs(NamedTuple, Generic[ArrayT]):
     """What ``chain_speculative_sampling`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
+class ChainBlockVerificationOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``chain_block_verification`` returns."""
 
     output_tokens: ArrayT
     num_accepted_drafts: ArrayT

@@ -9,6 +9,7 @@ from specsim.operations.outputs import (
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     CapAcceptedDraftsOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
     CommitInjectLayoutOutputs,
@@ -41,6 +42,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -193,6 +195,15 @@ class Operations(Protocol[ArrayT]):
         num_steps: int,
     ) -> VerifyTreeGreedyOutputs[ArrayT]:
         """Walk each tree along the target's greedy choices and record the accepted path."""
+
+    def verify_chain_greedy(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        target_predict: ArrayT,
+        max_num_drafts: int,
+    ) -> VerifyChainGreedyOutputs[ArrayT]:
+        """Accept ragged chains as long as each draft is the target's greedy choice."""
 
     def schedule_verify_lens(
         self,
@@ -435,6 +446,18 @@ class Operations(Protocol[ArrayT]):
     ) -> ChainSpeculativeSamplingOutputs[ArrayT]:
         """Rejection sampling of ragged chains against the draft's own probabilities."""
 
+    def chain_block_verification(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_probs: ArrayT | None,
+        target_probs: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainBlockVerificationOutputs[ArrayT]:
+        """Verification of ragged chains whose drafts are judged together, each chain as a block."""
+
     def generate_simulated_accept_index(
         self,
         accept_index: ArrayT,
@@ -491,6 +514,18 @@ class Operations(Protocol[ArrayT]):
         max_num_drafts: int,
     ) -> ChainSpeculativeSamplingFromLogitsOutputs[ArrayT]:
         """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
+
+    def sample_target_predict(
+        self,
+        logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT,
+        top_p: ArrayT,
+        min_p: ArrayT,
+        seeds: ArrayT,
+        positions: ArrayT,
+    ) -> ArrayT:
+        """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
 
     def gather_output_logprobs(
         self,

@@ -21,6 +21,7 @@ from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.property import Property
 from specsim.properties.strategies.metrics import several_logs
 from specsim.properties.strategies.scheduled import limited_survivals, tied_survivals
+from specsim.properties.strategies.schedules import ScheduleCase, several_cases
 from specsim.properties.strategies.simulated import normal_draws
 from specsim.properties.strategies.stops import StopCase, stop_requests, text_of
 from specsim.topology import Topology
@@ -126,6 +127,19 @@ def has_a_gate_that_keeps_commits_out(case: Case) -> bool:
     return gate is not None and bool((gate < case["commit_lens"]).any())
 
 
+def has_a_tie_inside_a_request_at_the_cut(case: ScheduleCase) -> bool:
+    budget = case.history.verify_token_budget
+    later = [one for of_front in case.confidences for front, one in of_front.items() if front]
+    return budget is not None and 0 < budget < sum(case.num_drafts) and 1.0 in later
+
+
+def pays_for_all_drafts_or_none(case: ScheduleCase) -> bool:
+    num_requests = len(case.num_drafts)
+    without, *others = np.unique(case.history.steps_per_second[num_requests:])[::-1]
+    is_jump = len(others) == 1 and case.history.steps_per_second[num_requests + 1] == others[0]
+    return case.history.verify_token_budget is None and is_jump and without > others[0]
+
+
 def among(predicate: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda cases: any(map(predicate, cases))
 
@@ -158,6 +172,8 @@ OTHERS: dict[str, tuple[Callable[[], SearchStrategy[Any]], Callable[[Any], bool]
     "a string below the minimum": (stop_requests, among(has_a_string_below_the_minimum)),
     "a rejected EOS in a request that goes on": (stop_requests, among(has_a_rejected_eos_and_goes_on)),
     "a sum above the half between two counts": (normal_draws, among(falls_short_of_the_nearest_count)),
+    "a tie inside a request where its drafts are cut": (several_cases, among(has_a_tie_inside_a_request_at_the_cut)),
+    "steps that pay for all drafts or none": (several_cases, among(pays_for_all_drafts_or_none)),
     "a request without a draft": (several_logs, among(lambda log: log.num_drafts_per_round == 0)),
 }
 
