@@ -20,7 +20,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
     one_of_evenly,
 )
-from specsim.properties.strategies.limits import nearest, sized
+from specsim.properties.strategies.limits import nearest, sized, taken
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry
 from specsim.properties.strategies.malformed.structure import one_less
@@ -260,7 +260,7 @@ def cap_accepted_drafts(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
         "num_accepted_drafts": np.array(accepted, dtype=np.int32),
         "bonus_tokens": np.array(bonus, dtype=draw(st.sampled_from(TOKEN_DTYPES))),
         "verify_lens": np.array(lens, dtype=np.int32),
-        "is_compact": draw(st.booleans()),
+        "is_compact": draw(st.sampled_from(taken("is_compact", (False, True)))),
     }
 
 
