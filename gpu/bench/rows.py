@@ -16,12 +16,7 @@ from specsim.contracts.contract import ArraySpec
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
 from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
-from specsim.gpu.bench.iteration import (
-    HASH_VOCAB,
-    PAGE_SIZE,
-    EngineSizes,
-    Iteration,
-)
+from specsim.gpu.bench.iteration import HASH_VOCAB, PAGE_SIZE, EngineSizes, Iteration
 from specsim.gpu.bench.needed import (
     ROWS_OF_BLOCKS,
     Counts,
