@@ -36,7 +36,6 @@ from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
 from specsim.gpu.bench.row import Row
 from specsim.gpu.bench.scheduled import SCHEDULED
 
-
 MAP, PAGES = "req_to_token", {"req_to_token": as_many("page_table")}
 ATTENDED = {"k_buffer": attended("k_buffer"), "v_buffer": attended("v_buffer"), "page_table": pages_attended}
 LISTED_KEYS = {"req_to_token": as_many("kv_indices")}
