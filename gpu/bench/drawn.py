@@ -91,6 +91,18 @@ def chain(it: Iteration) -> dict[str, Any]:
     }
 
 
+def greedy_chain(it: Iteration) -> dict[str, Any]:
+    """Return chains of which the target agrees with about two drafts of three."""
+    chosen = it.ids(it.batch, NUM_STEPS + 1)
+    drafts = torch.where(it.ids(it.batch, NUM_STEPS, below=3) > 0, chosen[:, :NUM_STEPS], it.ids(it.batch, NUM_STEPS))
+    return {
+        "draft_tokens": drafts.flatten(),
+        "cu_num_drafts": it.starts(NUM_STEPS),
+        "target_predict": chosen.flatten(),
+        "max_num_drafts": NUM_STEPS,
+    }
+
+
 def sampled_tree(it: Iteration) -> dict[str, Any]:
     """Return trees, coins and the target's probabilities of every node."""
     probabilities = it.probabilities.view(it.batch, it.num_draft_tokens, -1)

@@ -13,13 +13,14 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
-from specsim.properties.distribution import EVERYTHING, Distribution, Outcome, Row, autoregressive
+from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, Outcome, Row, autoregressive
 from specsim.properties.laws.sampling_chain_law import describe as describe_chain
 from specsim.properties.laws.sampling_chain_law import last_shares
 from specsim.properties.laws.sampling_law import describe as describe_tree
 from specsim.properties.laws.support.checks import require, states
 from specsim.properties.laws.support.frequencies import Inconclusive, detectable_effect, sequential_law
 from specsim.properties.laws.support.sampling_cells import (
+    BLOCK_SAMPLER,
     CHAIN_SAMPLER,
     TREE_SAMPLER,
     chain_case,
@@ -27,6 +28,7 @@ from specsim.properties.laws.support.sampling_cells import (
     emitted_along_paths,
     emitted_in_rows,
     proposal_row,
+    shares_of_fronts,
     tree_case,
     walk_law,
 )
@@ -41,6 +43,7 @@ EFFECT = 0.15
 
 SAMPLER_OF_TREES = TREE_SAMPLER + SUFFIX
 SAMPLER_OF_CHAINS = CHAIN_SAMPLER + SUFFIX
+SAMPLER_OF_BLOCKS = BLOCK_SAMPLER + SUFFIX
 BATCH = 256
 """Requests of one call, which may take no longer than any other: an interpreted program takes milliseconds."""
 
@@ -70,12 +73,22 @@ def chain_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainSce
     Whichever drafts it accepts, one by one or a block at once: after a shorter output the target's tokens are drawn
     here, so that all outputs have one length.
     """
-    scene, seed = case
+    require_chain_frequencies(SAMPLER_OF_CHAINS, backend, *case)
+
+
+def block_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainScene, int]) -> None:
+    """Drawing its own coins, a sampler of blocks emits each sequence as often as the target does, as counts tell."""
+    require_chain_frequencies(SAMPLER_OF_BLOCKS, backend, *case)
+
+
+def require_chain_frequencies(sampler: str, backend: Backend, scene: ChainScene, seed: int) -> None:
+    """Raise AssertionError if what a sampler of chains emits for many seeds contradicts the target's law."""
     horizon = scene.num_drafts + 1
 
     def play(count: int, number: int) -> list[Outcome]:
         random = np.random.default_rng([seed, number, 1])
-        return [_drawn_on(scene, one, horizon, random) for one in play_chain(backend, scene, seed, count, number)]
+        emitted = play_chain(backend, scene, seed, count, number, sampler)
+        return [_drawn_on(scene, one, horizon, random) for one in emitted]
 
     expected = autoregressive(scene.target.__getitem__, horizon)
     require_frequencies(backend, f"frequencies of {describe_chain(scene)}", play, expected, seed)
@@ -89,7 +102,7 @@ def trees_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tup
         describe_tree(scene),
         partial(play_tree, backend, scene),
         seed,
-        walk_law(scene),
+        mean_drafts(walk_law(scene)),
         scene.num_steps,
     )
 
@@ -105,7 +118,21 @@ def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tu
         describe_chain(scene),
         partial(play_chain, backend, scene, seed),
         seed,
-        emission_law(scene, by_equal_draws=limits().accepts_equal_draws),
+        mean_drafts(emission_law(scene, by_equal_draws=limits().accepts_equal_draws)),
+        scene.num_drafts,
+    )
+
+
+def blocks_keep_no_fewer_drafts_than_their_shares(backend: Backend, case: tuple[ChainScene, int]) -> None:
+    """On average a verify of a block keeps each front of the drafts with its share, or more often."""
+    scene, seed = case
+    kept = [chance * sum(shares_of_fronts(scene, draft)[1:], NOTHING) for draft, chance in scene.drafts()]
+    require_acceptance(
+        backend,
+        describe_chain(scene),
+        partial(play_chain, backend, scene, seed, sampler=SAMPLER_OF_BLOCKS),
+        seed,
+        sum(kept, NOTHING),
         scene.num_drafts,
     )
 
@@ -116,14 +143,16 @@ def play_tree(backend: Backend, scene: TreeScene, count: int, number: int) -> li
     return emitted_along_paths(backend.run(SAMPLER_OF_TREES, arguments).outputs)
 
 
-def play_chain(backend: Backend, scene: ChainScene, seed: int, count: int, number: int) -> list[Outcome]:
+def play_chain(
+    backend: Backend, scene: ChainScene, seed: int, count: int, number: int, sampler: str = SAMPLER_OF_CHAINS
+) -> list[Outcome]:
     """Return what so many verifies of a chain emit with one seed, each of a draft of its own."""
     drafts = scene.drafts()
     chances = np.array([float(chance) for _, chance in drafts])
     random = np.random.default_rng([seed, number])
     drawn = [drafts[place][0] for place in random.choice(len(drafts), size=count, p=chances / chances.sum())]
     arguments = {**chain_case([scene] * count, drawn, [1] * count), "seed": number}
-    return emitted_in_rows(backend.run(SAMPLER_OF_CHAINS, arguments).outputs)
+    return emitted_in_rows(backend.run(sampler, arguments).outputs)
 
 
 def _walked_on(scene: TreeScene, emitted: Outcome, random: np.random.Generator) -> Outcome:
@@ -150,18 +179,22 @@ def _token_of(row: Row, random: np.random.Generator) -> int:
     return int(random.choice(len(row), p=[float(share) for share in row]))
 
 
-def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expected: Distribution, most: int) -> None:
-    """Raise AssertionError if fewer drafts are accepted than a law says, by more than chance: one alarm in a billion.
+def mean_drafts(law: Distribution) -> Fraction:
+    """Return the average of accepted drafts: an output has one token more."""
+    return sum((share * (len(outcome) - 1) for outcome, share in law.items()), NOTHING)
+
+
+def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expected: Fraction, most: int) -> None:
+    """Raise AssertionError if fewer drafts are accepted than a rule does, by more than chance: one alarm in a billion.
 
     Parameters
     ----------
-    expected : mapping of outcome to probability
-        What is emitted token by token; an output has one token more than accepted drafts.
+    expected : Fraction
+        The average of the drafts that the rule accepts.
     most : int
         The drafts that can be accepted.
     """
-    count = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES)
-    wanted = float(sum((share * (len(outcome) - 1) for outcome, share in expected.items()), Fraction(0)))
+    count, wanted = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES), float(expected)
     outcomes = played(play, count, seed)
     got = sum(len(outcome) - 1 for outcome in outcomes) / count
     # NOTE: by Hoeffding's inequality, whatever the law of the counts, which lie between 0 and the most.
@@ -234,6 +267,8 @@ PROPERTIES = states(
     "sampling_frequency_law",
     (tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
     (chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
+    (block_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_BLOCKS,), "P04"),
     (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, (SAMPLER_OF_TREES,), "P63"),
     (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, (SAMPLER_OF_CHAINS,), "P63"),
+    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, (SAMPLER_OF_BLOCKS,), "P63"),
 )

@@ -39,10 +39,17 @@ TIES = "ties that are broken otherwise than by the contract"
 ACCEPTANCE = "how many drafts a sampler without coins accepts"
 DRAFTS = "drafts of workers, and what they keep for them"
 DRAWS = "draws"
-"""What a sampler without coins accepts that draws the target's own tokens: the drafts that equal them."""
-CHOICES = {"TIES": ("any",), "ACCEPTANCE": ("any", DRAWS), "LOCKSTEP": ("outputs",)}
+"""What is accepted where verification draws the target's own tokens: the drafts that equal them."""
+SCHEDULES = "schedules that stop before what they read"
+LOOK_AHEAD = "schedules that stop before the draft after their cut"
+CHOICES = {
+    "TIES": ("any",),
+    "ACCEPTANCE": ("any", DRAWS),
+    "LOCKSTEP": ("outputs",),
+    "BONUS_AT_CUT": ("coupled",),
+}
 """The values that each of these attributes may have; the first leaves out what the attribute stands for."""
-WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS}
+WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS, "BONUS_AT_CUT": LOOK_AHEAD}
 """What is left out where a module declares one of these attributes."""
 
 FIELDS = {
@@ -57,6 +64,7 @@ FIELDS = {
     "TIES": "ties_are_free",
     "ACCEPTANCE": "accepts_any_number",
     "LOCKSTEP": "has_own_drafts",
+    "BONUS_AT_CUT": "judges_draft_after_cut",
 }
 """The field of ``Limits`` that each attribute stands for; a switch is without the attribute what the field is."""
 
@@ -95,10 +103,12 @@ class Limits:
     accepts_any_number : bool
         Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
     accepts_equal_draws : bool
-        Whether a sampler that draws its own coins accepts the drafts that equal a draw of the target's own, as sampled
-        verify does, rather than as many as one that accepts token by token.
+        Whether drafts are accepted that equal a draw of the target's own, as sampled verify does: a sampler that draws
+        its own coins accepts no other number of them, and every schedule keeps the law.
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
+    judges_draft_after_cut : bool
+        Whether the draft after the last verified one is judged too, and is the bonus token where it is accepted.
     most : mapping
         The largest number of what ``AXES_OF`` counts, in every operation, where no larger calls are wanted.
     """
@@ -116,6 +126,7 @@ class Limits:
     accepts_any_number: bool = False
     accepts_equal_draws: bool = False
     has_own_drafts: bool = False
+    judges_draft_after_cut: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property

@@ -10,6 +10,7 @@ GROUPS = (
     "tree",
     "dflash",
     "verify",
+    "scheduled",
     "attention",
     "grammar",
     "penalties",
