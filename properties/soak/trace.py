@@ -47,7 +47,7 @@ class Traces:
     reference: tuple[str, str]
 
     def complaints(self) -> list[str]:
-        """Return who did something else the second time, a line each; where the reference did, the suite is at fault."""
+        """Return who did something else the second time, a line each; of the reference, the suite is at fault."""
         pairs = (("implementation", self.implementation), ("reference", self.reference))
         return [
             f"machine {self.machine}, run twice: trace hash of the {who} = {again}, but should be {first}"

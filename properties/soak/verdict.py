@@ -67,10 +67,10 @@ def _never(soaked: Soaked) -> list[str]:
     is_short = soaked.num_steps < PER_STEPS or soaked.is_interrupted or soaked.stopped
     if is_short or soaked.failures or _is_of_some_workers(soaked):
         return []
+    missed = {tag.value: more_steps(tag, soaked.num_steps) for tag in SOMETIMES if not soaked.reach[tag]}
     return [
-        f"{tag.value} never happened in {soaked.num_steps:,} steps: about {more_steps(tag, soaked.num_steps):,} more would do"
-        for tag in SOMETIMES
-        if not soaked.reach[tag]
+        f"{name} never happened in {soaked.num_steps:,} steps; about {more:,} more should do"
+        for name, more in missed.items()
     ]
 
 

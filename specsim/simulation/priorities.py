@@ -1,4 +1,4 @@
-"""Which of several threads goes on: priorities that change at few points meet every race of small depth often enough."""
+"""Which of several threads goes on: priorities that change at few points, which meet any race of small depth."""
 
 import random
 from collections.abc import Hashable, Sequence
@@ -53,8 +53,8 @@ class Coverage:
     def __str__(self) -> str:
         each = f"{self.num_events} events and at most {self.num_threads} threads"
         return (
-            f"depth {self.depth}: {self.num_schedules:,} schedules of {each}; one meets a race of this depth with a chance"
-            f" of at least {self.bound.numerator}/{self.bound.denominator:,}, all together of {self.chance:.1%}"
+            f"depth {self.depth}: {self.num_schedules:,} schedules of {each}; one meets a race of this depth with a"
+            f" chance of at least {self.bound.numerator}/{self.bound.denominator:,}, all together of {self.chance:.1%}"
         )
 
     @property

@@ -37,7 +37,8 @@ class Schedule:
     Raises
     ------
     SpecRejection
-        COUNT_OUT_OF_RANGE: a chunk without a position, a depth without an event; PROBABILITY_OUT_OF_RANGE: a part that is none.
+        COUNT_OUT_OF_RANGE: a chunk without a position, a depth without an event; PROBABILITY_OUT_OF_RANGE: a part that
+        is none.
     """
 
     is_overlapped: bool = False

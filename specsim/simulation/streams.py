@@ -110,11 +110,7 @@ class Streams:
 
     def _join_thread(self, ticket: Ticket) -> None:
         """Give a piece of work the thread whose last piece it has to wait for, or has run; else one of its own."""
-        for thread, last in enumerate(self._last_of_thread):
-            if last.is_done or any(one is last for one in ticket.waits_for):
-                break
-        else:
-            thread = len(self._last_of_thread)
-            self._last_of_thread.append(ticket)
-        self._last_of_thread[thread] = ticket
-        ticket.thread = thread
+        lasts = self._last_of_thread
+        follows = (last.is_done or any(one is last for one in ticket.waits_for) for last in lasts)
+        ticket.thread = next((thread for thread, is_next in enumerate(follows) if is_next), len(lasts))
+        lasts[ticket.thread : ticket.thread + 1] = [ticket]
