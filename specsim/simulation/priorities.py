@@ -9,7 +9,7 @@ from zlib import crc32
 from specsim.rejection import Reason, check_range
 
 DEPTH = 3
-"""Events whose order a race of this depth depends on."""
+"""Pairs of events that have to run in a certain order for a race of this depth to show."""
 
 NUM_EVENTS = 24
 """Events of one schedule: three launches of an engine, with what they queue and their results, are about as many."""
@@ -71,9 +71,9 @@ class Coverage:
 class Priorities:
     """Lets the thread of the highest priority go on, and lowers that of the running one at ``depth - 1`` events.
 
-    After ``num_events`` events another schedule begins, with other priorities and other points. A race that ``depth``
-    events of one schedule decide by their order is met with a chance of at least ``1 / (n * k ** (depth - 1))``, with
-    ``n`` threads and ``k`` events.
+    After ``num_events`` events another schedule begins, with other priorities and other points. A race
+    that shows where ``depth`` pairs of events of one schedule run in a certain order is met with a chance of at least
+    ``1 / (n * k ** (depth - 1))``, with ``n`` threads and ``k`` events.
 
     Parameters
     ----------

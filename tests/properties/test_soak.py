@@ -23,7 +23,7 @@ from specsim.properties.soak.run import Soak, Soaked
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES, least_hits, more_steps
+from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES, least_hits
 from specsim.properties.soak.verdict import complaints, why_inconclusive
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -145,9 +145,7 @@ def test_what_never_happened_makes_a_long_run_inconclusive():
     soaked.reach[Tag.BACK_IN_FLIGHT] = 0
     assert complaints(soaked) == []
     line = "back_in_flight never happened in 20,000 steps; about 1,539 more should do"
-    assert why_inconclusive(soaked, is_part=False) == [
-        line.replace("1,539", f"{more_steps(Tag.BACK_IN_FLIGHT, 20_000):,}")
-    ]
+    assert why_inconclusive(soaked, is_part=False) == [line]
     soaked.num_steps = 19_999
     assert why_inconclusive(soaked, is_part=False) == []
 

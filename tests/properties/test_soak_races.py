@@ -21,7 +21,7 @@ RACE = (LATE, IN_TIME, LATE)
 
 
 class RacingWorker(ReferenceWorker):
-    """Outputs a wrong token after one order of three writes of the map and the iterations before them."""
+    """Outputs a wrong token after three writes of the map, of which the second alone let the last iteration run."""
 
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
@@ -65,7 +65,7 @@ def in_turn(random):
     return replace(setup, schedule=replace(setup.schedule, is_overlapped=False))
 
 
-def test_a_race_of_three_events_is_found():
+def test_a_race_of_three_pairs_of_events_is_found():
     failure, num_steps = find(draw_setup)
     assert failure is not None, num_steps
 
