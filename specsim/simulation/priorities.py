@@ -51,6 +51,8 @@ class Coverage:
         }
 
     def __str__(self) -> str:
+        if not self.num_schedules:
+            return f"depth {self.depth}: no schedule of {self.num_events} events"
         each = f"{self.num_events} events and at most {self.num_threads} threads"
         return (
             f"depth {self.depth}: {self.num_schedules:,} schedules of {each}; one meets a race of this depth with a"

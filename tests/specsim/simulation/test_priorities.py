@@ -32,7 +32,9 @@ def num_met(depth, race):
 
 @pytest.mark.parametrize("depth", RACES)
 def test_races_of_a_depth_are_met_as_often_as_the_bound_says(depth):
-    assert num_met(depth, RACES[depth]) >= 2_000 * Coverage(depth, NUM_EVENTS, 1, 2).bound
+    # NOTE: these races have just the chance of the bound; seeds are a sample, three deviations of which are allowed.
+    least = 2_000 * Coverage(depth, NUM_EVENTS, 1, 2).bound
+    assert num_met(depth, RACES[depth]) >= least - 3 * least**0.5
 
 
 @pytest.mark.parametrize("depth", [2, 3])
