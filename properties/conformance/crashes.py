@@ -91,7 +91,7 @@ def smallest_crash(
     """
     if not search.loads_apart:
         prepare(implementation)
-    trials = _Trials(implementation, property_named(name), search, limits, prepare)
+    trials = Trials(implementation, property_named(name), search, limits, prepare)
     one = trials.one
     with warnings.catch_warnings(), drawing_for_interpreter(search.is_interpreted):
         warnings.simplefilter("ignore")
@@ -120,8 +120,8 @@ class Start:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-class _Trials:
-    """Cases of a property, tried in processes that may die."""
+class Trials:
+    """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited."""
 
     def __init__(
         self,
@@ -134,13 +134,18 @@ class _Trials:
         self.one = one
         self._implementation, self._search, self._limits, self._prepare = implementation, search, limits, prepare
         self._spent = 0.0
-        self._patience = search.call_seconds
+        self.patience = search.call_seconds
         if search.fate == Fate.TIMED_OUT:
-            self._patience = min(self._patience, max(SHORTEST, self._patience * SHORTER))
+            self.patience = min(self.patience, max(SHORTEST, self.patience * SHORTER))
 
     def try_case(self, case: Any, seconds: float) -> Death | None:
         """Return how a process dies of a case, if it dies as that of the run did."""
         return self._try(lambda backend: self._call(backend, case), seconds)
+
+    @property
+    def is_time_up(self) -> bool:
+        """Whether no more may be spent on smaller cases."""
+        return self._spent > self._search.seconds
 
     def first_small(self) -> Start | None:
         """Let one process try cases of small structures, smallest first, and return the first that it dies of."""
@@ -153,7 +158,7 @@ class _Trials:
             for number, sizes in enumerate(STRUCTURES):
                 self._draw(self._small(number, sizes), law)
 
-        death = self._try(climb, self._patience + SECONDS_OF_THE_SMALL)
+        death = self._try(climb, self.patience + SECONDS_OF_THE_SMALL)
         # NOTE: the process itself is an example, before those that it draws.
         left = 0 if death is None else death.examples - 1
         for number, sizes in enumerate(STRUCTURES if left else ()):
@@ -172,9 +177,9 @@ class _Trials:
             nonlocal found
             if number < start.first:
                 return
-            if found is not None and self._spent > self._search.seconds:
+            if found is not None and self.is_time_up:
                 raise Cut
-            death = self.try_case(case, self._patience)
+            death = self.try_case(case, self.patience)
             if death is not None:
                 found = case, death
                 raise RuntimeError(death.words)

@@ -32,10 +32,12 @@ from specsim.properties.conformance.units import (
 )
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
+from specsim.properties.small_trees.every import cases_of, cut_in_words, operation_of, property_of
 from specsim.properties.unit_of_work import MOST_LOSSES, checked
 
 RUN_UNIT = "specsim.properties.conformance.units:run_unit"
 SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
+SMALLEST_CRASH_OF_TREES = "specsim.properties.conformance.small_tree_crashes:smallest_crash"
 SECONDS_OF_A_SEARCH = 20.0
 """How long a smaller case of a crash is looked for."""
 
@@ -67,6 +69,8 @@ class Run:
         self._cut_early: set[str] = set()
 
     def _is_chosen(self, one: Property, wanted: Wanted) -> bool:
+        if wanted.nodes is not None:
+            return one.name in map(property_of, wanted.operations or ())
         named = wanted.properties is None or one.name in wanted.properties
         return named and is_selected(one, self.described, wanted.operations, wanted.with_models)
 
@@ -85,7 +89,8 @@ class Run:
         self._examples = examples
         is_slow_first = wanted.budget is None and wanted.jobs > 1
         order = sorted(self.chosen, key=lambda one: one.is_slow is not is_slow_first)
-        rounds = {one.name: rounds_of(one, examples[one.name], wanted.budget is not None) for one in order}
+        is_spread = wanted.budget is not None and wanted.nodes is None
+        rounds = {one.name: rounds_of(one, examples[one.name], is_spread) for one in order}
         turns = [(number, one) for one in order for number in range(len(rounds[one.name]))]
         if wanted.budget is not None:
             turns.sort(key=lambda turn: (is_borrowed(turn[1], self.described), turn[0]))
@@ -103,6 +108,7 @@ class Run:
                 without=wanted.without,
                 is_strict=wanted.is_strict,
                 most=wanted.most,
+                nodes=wanted.nodes,
             )
             arguments = (self.described.name, one.name, (seed,), limits)
             yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
@@ -147,13 +153,15 @@ class Run:
             if event.answer["failure"] is not None:
                 self._fail(name, replace(failure_from(event.answer["failure"]), without=limits.without))
         elif event.fate is Fate.CUT:
-            examples = max(event.example - 1, 0)
+            name, nodes = event.job.arguments[1], self._wanted.nodes
+            examples = self._count_examples(name, max(event.example - 1, 0))
             if self._may_run_again(event.job, examples):
                 return event.job
-            self._add(event.job.arguments[1], PropertyReport(examples, False, False, cut=True))
+            undecided = "" if nodes is None else cut_in_words(operation_of(name), examples, nodes)
+            self._add(name, PropertyReport(examples, False, False, inconclusive=undecided, cut=True))
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
-            self._add(name, PropertyReport(event.example, True, False))
+            self._add(name, PropertyReport(self._count_examples(name, event.example), True, False))
             self._fail(name, failure_from(plain_loss(event, implementation, name, limits)))
         else:
             return self._take_loss(event)
@@ -166,6 +174,13 @@ class Run:
             return False
         self._cut_early.add(name)
         return True
+
+    def _count_examples(self, name: str, number: int) -> int:
+        """Return how many cases some examples of a property are: of small trees each is a call of many."""
+        if self._wanted.nodes is None:
+            return number
+        limits, is_interpreted = self._wanted.limits_of(self.prepared), self.prepared.is_interpreted
+        return cases_of(operation_of(name), limits, self._wanted.nodes, number, interpreted=is_interpreted)
 
     def report(self, why_ended: str = "", is_interrupted: bool = False) -> Report:
         """Return what the run came to so far; what did not begin is not run."""
@@ -235,7 +250,7 @@ class Run:
 
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
-        self._add(name, PropertyReport(lost.example, True, False))
+        self._add(name, PropertyReport(self._count_examples(name, lost.example), True, False))
         plain = plain_loss(lost, implementation, name, limits)
         operation = plain["operation"] if self.described.has(plain["operation"]) else ""
         self._losses[operation] += 1
@@ -261,7 +276,8 @@ class Run:
         arguments = (implementation, name, search, limits, self._prepare)
         most = MOST_SEARCHES * (search.seconds + search.call_seconds)
         read = partial(checked, kind=PlainCase | None)
-        return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True, read=read)
+        function = SMALLEST_CRASH if self._wanted.nodes is None else SMALLEST_CRASH_OF_TREES
+        return Job((name, 0), function, arguments, Limits(most, most, None), is_apart=True, read=read)
 
     def _take_search(self, event: Done | Lost | Skipped) -> None:
         name, _ = event.job.key

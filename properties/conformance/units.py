@@ -20,6 +20,7 @@ from specsim.properties.conformance.evidence import Evidence
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.running import run_property
 from specsim.properties.conformance.saving import case_of
+from specsim.properties.conformance.small_trees import run_small_trees
 from specsim.properties.unit_of_work import checked
 from specsim.rejection import Reason, SpecRejection
 
@@ -51,6 +52,8 @@ class UnitLimits:
         Whether what the implementation declares not to take is ignored.
     most : mapping
         The largest numbers that are drawn of what ``specsim.conformance.limits.AXES_OF`` counts.
+    nodes : int or None
+        Nodes of the largest trees where nothing is drawn, and all small trees are tried.
     """
 
     examples: tuple[int, ...]
@@ -61,6 +64,7 @@ class UnitLimits:
     without: tuple[str, ...] = ()
     is_strict: bool = False
     most: dict[str, int] = field(default_factory=dict)
+    nodes: int | None = None
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -117,7 +121,10 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     reports: list[PropertyReport] = []
     failure: Failure | None = None
     for seed, examples in zip(seeds, limits.examples, strict=True):
-        report, failure = run_property(one, backend, seed, examples, limits.must_reach)
+        if limits.nodes is None:
+            report, failure = run_property(one, backend, seed, examples, limits.must_reach)
+        else:
+            report, failure = run_small_trees(one, backend, limits.nodes)
         reports.append(report)
         if failure is not None or report.cut:
             break

@@ -26,6 +26,8 @@ class Wanted:
         Seconds of the whole run; ``spent`` of them are gone when it begins.
     most : mapping
         The largest numbers that are drawn of what ``specsim.conformance.limits.AXES_OF`` counts.
+    nodes : int or None
+        Nodes of the largest trees where nothing is drawn, and all small trees are tried.
     """
 
     seed: int
@@ -42,6 +44,7 @@ class Wanted:
     versions: dict[str, str] = field(default_factory=dict)
     is_strict: bool = False
     most: dict[str, int] = field(default_factory=dict)
+    nodes: int | None = None
 
     def seconds_left(self, spent: float) -> float | None:
         """Return how much of the budget is left after so many seconds."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from packaging.version import Version
 
-from specsim.cli import excluded, known, samplers
+from specsim.cli import excluded, exhaustive, known, samplers
 from specsim.cli.check_report import (
     VERSIONS_IN_A_CASE,
     CaseFolder,
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Check the operations of the toy models too; an implementation with a worker or one of them gets them anyway.",
 )
+@exhaustive.exhaustive_option
 @excluded.strict_option
 @known.known_options
 @with_limits
@@ -121,6 +122,7 @@ def check(
     properties: tuple[str, ...],
     without: tuple[str, ...],
     with_models: bool,
+    is_exhaustive: bool,
     is_strict: bool,
     known_file: Path | None,
     known_to_write: Path | None,
@@ -150,6 +152,10 @@ def check(
 
     chosen = PROFILES[profile] if profile is not None else DEFAULT
     check_names(properties)
+    nodes = exhaustive.nodes_of(is_exhaustive, most, {"--examples": examples, "--slow-examples": slow_examples})
+    if nodes is not None:
+        operations, properties = exhaustive.operations_of(operations, properties, nodes), ()
+        most = {counted: size for counted, size in most.items() if counted != "nodes"}
     seed = secrets.randbelow(2**32) if seed is None else seed
     cases = CaseFolder(cases_dir)
     wanted = Wanted(
@@ -166,6 +172,7 @@ def check(
         versions=versions_with_python(VERSIONS_IN_A_CASE),
         is_strict=is_strict,
         most=most,
+        nodes=nodes,
     )
     with workers(implementation, wanted.jobs, wanted.limits) as (supervisor, prepared):
 
@@ -179,6 +186,8 @@ def check(
         subject = Subject(Version(prepared.version) if prepared.version else None, prepared.uses_gpu)
         entries = known.read(known_file, subject)
         operations = samplers.with_forms(operations, described)
+        if nodes is not None:
+            exhaustive.require_any(described, operations, nodes)
         if not as_json:
             announce(f"{implementation} on {prepared.device}, seed {seed}")
         for line in prepared.remarks:
@@ -206,6 +215,7 @@ def check(
     if as_json:
         reported = {
             "excluded": excluded.document(declared, report, seconds),
+            "exhaustive": exhaustive.document(report, nodes),
             "known": known.document(judged),
             "not_seen": samplers.unseen(described, report),
         }
@@ -213,6 +223,7 @@ def check(
     else:
         print_report(report, cases, _options(wanted, limits), lists_all=lists_all)
         for line in (
+            *exhaustive.lines(report, nodes),
             *excluded.lines(declared, report, seconds),
             *samplers.lines(described, report),
             *lines_of(replace(report.brings, functions=()), report.ran),
@@ -228,13 +239,14 @@ def check(
 
 def _options(wanted: "Wanted", limits: Limits) -> str:
     """Return the options that decide what examples a property gets and who fails on them, as a user types them."""
+    drawn = {"examples": wanted.max_examples, "slow-examples": wanted.slow_examples}
     given = {
-        "examples": wanted.max_examples,
-        "slow-examples": wanted.slow_examples,
+        **(drawn if wanted.nodes is None else {"max-nodes": wanted.nodes}),
         "budget": wanted.budget,
         **options_of(replace(limits, job=wanted.limits.job)),
-        **{f"max-{name}": wanted.most.get(counted) for name, counted in SIZES.items()},
+        **{f"max-{name}": wanted.most[counted] for name, counted in SIZES.items() if counted in wanted.most},
     }
     words = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    words += ["--exhaustive"] * (wanted.nodes is not None)
     words += ["--models"] * wanted.with_models + ["--strict"] * wanted.is_strict
     return " ".join([*words, *(f"--operation {name}" for name in wanted.operations or ())])

@@ -26,7 +26,7 @@ class Launched:
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
     prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
     those of the configuration. ``reported`` is filled when the forward runs, unless the worker tells nothing. ``rows``
-    are those that it uses, whoever has them later.
+    are those that it uses.
     """
 
     requests: tuple[Request, ...]

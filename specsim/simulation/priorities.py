@@ -108,7 +108,7 @@ class Priorities:
         """How much ran."""
         return Coverage(self._depth, self._num_events, self._num_schedules, self._num_threads)
 
-    def pick(self, threads: Sequence[Hashable]) -> Hashable:
+    def pick[Thread: Hashable](self, threads: Sequence[Thread]) -> Thread:
         """Return which of the threads that can go on does, and count its event."""
         for thread in threads:
             if thread not in self._levels:

@@ -1,7 +1,7 @@
 """Queued work of a worker, run in an order that a seed draws among the legal ones."""
 
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,13 +85,13 @@ class Streams:
         threads = (LAUNCHES, RESOLVES)
         return self._run_until(self.priorities, lambda: threads if ticket.is_done else threads[:1]) == RESOLVES
 
-    def _run_until(self, priorities: Priorities, others: Callable[[], Sequence[str]]) -> Hashable:
+    def _run_until(self, priorities: Priorities, others: Callable[[], Sequence[str]]) -> str:
         """Run what is queued until a thread of the host goes on, and return which one does."""
         while True:
             threads = others()
             ready = {ticket.thread: ticket for ticket in self._ready(is_required=not threads)}
-            chosen = priorities.pick((*threads, *ready))
-            if chosen in threads:
+            chosen: str | int = priorities.pick((*threads, *ready))
+            if isinstance(chosen, str):
                 return chosen
             self._run(ready[chosen])
 

@@ -56,7 +56,7 @@ class Table:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """Answer the rounds in which nobody else will say anything, and choose who runs."""
+        """Answer the rounds in which no other rank will say anything, and choose who runs."""
         while len(self.answers) < len(self.rounds):
             said = self.rounds[len(self.answers)]
             if not said.keys() >= self.present - self.left:

@@ -1,0 +1,1 @@
+"""Small trees, all of them: every call of some operations up to a number of nodes, packed into batches."""
