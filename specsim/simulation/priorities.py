@@ -4,9 +4,12 @@ import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 from zlib import crc32
 
 from specsim.rejection import Reason, check_range
+
+Thread = TypeVar("Thread", bound=Hashable)
 
 DEPTH = 3
 """Pairs of events that have to run in a certain order for a race of this depth to show."""
@@ -108,7 +111,7 @@ class Priorities:
         """How much ran."""
         return Coverage(self._depth, self._num_events, self._num_schedules, self._num_threads)
 
-    def pick[Thread: Hashable](self, threads: Sequence[Thread]) -> Thread:
+    def pick(self, threads: Sequence[Thread]) -> Thread:
         """Return which of the threads that can go on does, and count its event."""
         for thread in threads:
             if thread not in self._levels:

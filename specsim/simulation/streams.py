@@ -88,9 +88,10 @@ class Streams:
     def _run_until(self, priorities: Priorities, others: Callable[[], Sequence[str]]) -> str:
         """Run what is queued until a thread of the host goes on, and return which one does."""
         while True:
-            threads = others()
-            ready = {ticket.thread: ticket for ticket in self._ready(is_required=not threads)}
-            chosen: str | int = priorities.pick((*threads, *ready))
+            of_host = others()
+            ready = {ticket.thread: ticket for ticket in self._ready(is_required=not of_host)}
+            threads: tuple[str | int, ...] = (*of_host, *ready)
+            chosen = priorities.pick(threads)
             if isinstance(chosen, str):
                 return chosen
             self._run(ready[chosen])
