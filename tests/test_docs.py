@@ -79,6 +79,17 @@ def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
     assert without_what_is_drawn(printed) == without_what_is_drawn(shown)
 
 
+def test_a_schedule_is_judged_as_the_page_shows(specsim, tmp_path):
+    page = (ROOT / "docs" / "schedules.md").read_text()
+    (line,) = re.findall(r"^\$ specsim (check drawn_token .*)$", page, re.MULTILINE)
+    (shown,) = re.findall(r"^```\n(FAILURE of choose_verify_lens.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shutil.copy(EXAMPLE.with_name("drawn_token.py"), tmp_path)
+    got = specsim(*line.split())
+    assert got.exit_code == 1, got.output
+    (printed,) = re.findall(r"^(FAILURE of choose_verify_lens.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
+    assert re.sub(r"\d+", "#", printed) == re.sub(r"\d+", "#", shown)
+
+
 def without_what_is_drawn(report):
     """Leave tokens and names of cases open, which another release of Hypothesis draws otherwise."""
     report = re.sub(r"\d+(?=[],] | -> )|(?<=-> )\d+|(?<= \[\[)[-\d, ]+", "#", report)

@@ -35,6 +35,7 @@ SHOWN = {
     ("matrix.md", 2): "what a failure looks like",
     ("record.md", 2): "what a recording prints",
     ("record.md", 3): "what a replay of recorded calls prints",
+    ("schedules.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("soak.md", 2): "what a failure looks like",
     ("soak.md", 3): "what a failure looks like",
 }
@@ -61,6 +62,7 @@ CANNOT_RUN = {
 RUN_ELSEWHERE = {
     "specsim check my_kernels": "tests/test_docs.py checks the example",
     "specsim check one_short": "tests/test_docs.py compares what it prints",
+    "specsim check drawn_token": "tests/test_docs.py compares what it prints",
     "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
@@ -88,6 +90,7 @@ ENDS = {"specsim soak my_engine --steps": 3}
 """Exit codes other than 0, by how commands begin: so short a soak is inconclusive."""
 
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
+    ("schedules.md", 0),
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
     ("whole-runs.md", 4),
@@ -107,6 +110,7 @@ def serve(count):
     for _ in range(count):
         my_kernels.fill_bonus_tokens(np.array([[1, 2]], np.int32), np.array([2], np.int32))
 """,
+    "schedules.md": "import numpy as np",
     "samplers-without-coins.md": "import numpy as np",
 }
 """What the text of a page supposes of its blocks of Python."""

@@ -23,6 +23,7 @@ from specsim.gpu.bench.iteration import (
     Iteration,
 )
 from specsim.gpu.bench.needed import (
+    ROWS_OF_BLOCKS,
     Counts,
     as_many,
     attended,
@@ -43,6 +44,7 @@ from specsim.gpu.bench.needed import (
     width,
 )
 from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
+from specsim.gpu.bench.scheduled import SCHEDULED
 from specsim.operations import RECORDS
 
 
@@ -136,6 +138,8 @@ ROWS: tuple[Row, ...] = (
     Row("target_verify_metadata", needed=PAGES),
     Row("argmax_target_predict", lambda it: {"logits": it.logits.float()}, kind="float32"),
     Row("verify_tree_greedy", lambda it: {**it.links, "target_predict": it.drafts.choice}),
+    Row("verify_chain_greedy", drawn.greedy_chain, kind="5 drafts"),
+    *(Row(*one) for one in SCHEDULED),
     # attention
     Row(
         "verify_cascade_metadata",
@@ -199,7 +203,11 @@ ROWS: tuple[Row, ...] = (
         },
         "5 drafts",
     ),
+    Row("chain_block_verification", drawn.chain, ROWS_OF_BLOCKS, "5 drafts"),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),
+    # sampled_verify
+    Row("sample_target_predict", lambda it: drawn.rows_to_draw(it, EVERYTHING, 1.0), kind="bf16, temperature alone"),
+    Row("sample_target_predict", drawn.rows_to_draw, kind="bf16, top-k 50, top-p 0.95"),
     # from_logits
     Row("verify_tree_greedy_from_logits", lambda it: it.links, {"logits": visited_rows}, "bf16"),
     Row(

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, SWITCHES, Limits, Values
+from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, SCHEDULES, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 from specsim.properties.inside import having
@@ -28,6 +28,7 @@ OF_SCRATCH = ("acceptance.rejected_children_are_remembered",)
 OF_ACCEPTANCE = (
     "sampling_frequency_law.trees_accept_no_fewer_drafts_than_token_by_token",
     "sampling_frequency_law.chains_accept_no_fewer_drafts_than_token_by_token",
+    "sampling_frequency_law.blocks_keep_no_fewer_drafts_than_their_shares",
 )
 OF_DRAFTS = (
     "engine.acceptance_is_what_the_draft_promises",
@@ -41,8 +42,13 @@ OF_DRAFTS = (
     "numbered_engine.drafts_go_on_as_if_no_request_had_rested",
     "numbered_engine.numbers_are_taken_as_the_reference_takes_them",
 )
+OF_SCHEDULES = (
+    "schedules.lengths_stop_before_what_they_read",
+    "schedules.batches_keep_the_joint_law",
+    "schedules.callbacks_read_drafts_before_alone",
+)
 """Properties whose every case has a threshold below 1, or that look at nothing but scratch memory, accepted
-drafts, or what workers draft."""
+drafts, what workers draft, or what schedules read."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,8 @@ def leaves_out(name: str, declared: Limits) -> str:
         return ACCEPTANCE
     if name in OF_DRAFTS and declared.has_own_drafts:
         return DRAFTS
+    if name in OF_SCHEDULES and declared.accepts_equal_draws:
+        return SCHEDULES
     return ""
 
 

@@ -25,7 +25,7 @@ Expected = Mapping[Outcome, Fraction | float]
 
 
 class Inconclusive(Exception):
-    """A statistical law had too few samples to notice the effect that it is meant to notice."""
+    """A law met too little to decide, such as too few samples to notice the effect that it is meant to notice."""
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,13 @@ def test_a_chain_reads_a_row_of_the_draft_where_a_token_was_rejected():
     assert needed("chain_speculative_sampling", **call, num_accepted_drafts=int32(5, 2, 0)) == (3 + 2) * 10 * 4 + 3 * 4
 
 
+def test_a_block_reads_the_rows_of_inner_fronts_and_the_one_that_it_draws_from():
+    laws = {"target_probs": torch.zeros((18, 10)), "draft_probs": torch.zeros((15, 10))}
+    outputs = {"num_accepted_drafts": int32(5, 2, 0), "output_tokens": torch.zeros((3, 6)).int()}
+    rows = (3 * 4 + 2) + (3 * 4 + 1)
+    assert needed("chain_block_verification", **laws, **outputs) == rows * 10 * 4 + 3 * 4 + 18 * 4
+
+
 def test_a_node_in_its_place_and_the_dump_do_not_move():
     buffers = [torch.zeros((4, 2, 3), dtype=torch.bfloat16)] * 2
     pairs = {"target_slots": int64(1, 2, 0), "source_slots": int64(3, 2, 0)}
