@@ -5,26 +5,15 @@ row does not name under ``needed`` is read or written once, as far as the table 
 place is always named. Counts are of entries: what is read, and once more what is written.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
 import torch
 
 from specsim.config import TreeMaskMode
-from specsim.contracts.contract import ArraySpec
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
 from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
-from specsim.gpu.bench.iteration import (
-    HASH_VOCAB,
-    PAGE_SIZE,
-    EngineSizes,
-    Iteration,
-)
+from specsim.gpu.bench.iteration import HASH_VOCAB, PAGE_SIZE
 from specsim.gpu.bench.needed import (
     ROWS_OF_BLOCKS,
-    Counts,
     as_many,
     attended,
     buckets_read,
@@ -44,39 +33,8 @@ from specsim.gpu.bench.needed import (
     width,
 )
 from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
+from specsim.gpu.bench.row import Row
 from specsim.gpu.bench.scheduled import SCHEDULED
-from specsim.operations import RECORDS
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the bench: an operation, what is particular about its inputs, and what of them is needed."""
-
-    operation: str
-    changed: Callable[[Iteration], dict[str, Any]] = lambda it: {}
-    needed: Counts = field(default_factory=dict)
-    kind: str = ""
-
-
-def inputs_of(row: Row, sizes: EngineSizes) -> dict[str, Any]:
-    """Draw the arguments of a row.
-
-    Raises
-    ------
-    AttributeError
-        An argument is neither the row's nor the iteration's, and has no default.
-    """
-    iteration, contract = Iteration(sizes), RECORDS[row.operation].contract
-    changed = row.changed(iteration)
-    given: dict[str, Any] = {}
-    for spec in contract.parameters:
-        has_default = not isinstance(spec, ArraySpec) and spec.default is not None
-        if spec.name in changed:
-            given[spec.name] = changed[spec.name]
-        else:
-            given[spec.name] = contract.defaults[spec.name] if has_default else getattr(iteration, spec.name)
-    return given
-
 
 MAP, PAGES = "req_to_token", {"req_to_token": as_many("page_table")}
 ATTENDED = {"k_buffer": attended("k_buffer"), "v_buffer": attended("v_buffer"), "page_table": pages_attended}

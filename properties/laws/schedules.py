@@ -218,12 +218,12 @@ _CHOOSE, _ASK = (CHOOSE,), (ASK,)
 
 # NOTE: the quick ones first, as a fault meets them in this order.
 PROPERTIES = (
-    state("schedules", bad_confidences_are_refused, bad_confidences, _CHOOSE),
     state("schedules", survivals_of_another_owner_change_nothing, owner_cases, _CHOOSE),
     state("schedules", a_given_budget_bounds_the_drafts, forced_cases, _CHOOSE),
     state("schedules", for_each(lengths_stop_before_what_they_read), several_cases, _CHOOSE),
     state("schedules", for_each(lengths_lie_within_the_drafts), several_cases, _CHOOSE),
     state("schedules", batches_keep_the_joint_law, several_cases, _CHOOSE),
-    state("schedules", bad_confidences_are_refused_draft_by_draft, bad_confidences, _ASK),
+    state("schedules", bad_confidences_are_refused, bad_confidences, _CHOOSE),
     state("schedules", for_each(callbacks_read_drafts_before_alone), several_cases, _ASK),
+    state("schedules", bad_confidences_are_refused_draft_by_draft, bad_confidences, _ASK),
 )

@@ -44,7 +44,7 @@ class Tiers:
 
 def priced() -> SearchStrategy[Budgeting]:
     """Return a strategy of budgets whose costs were measured, by each kind of table as often; of some all are best."""
-    return one_of_evenly(_budgets(_rates()), _budgets(_times()), _budgets(_captured()), _even())
+    return one_of_evenly(_budgets(_rates()), _budgets(_times()), _budgets(_captured()), _even(0), _even(2))
 
 
 def unpriced() -> SearchStrategy[Budgeting]:
@@ -61,7 +61,7 @@ def forced() -> SearchStrategy[Budgeting]:
 def _budgets(draw: DrawFn, costs: SearchStrategy[Costs | None]) -> Budgeting:
     survivals = draw(st.lists(mostly(SIXTEENTHS, st.just(2.0**-30), one_in=6), min_size=1, max_size=9))
     num_requests = draw(st.integers(1, 6))
-    has_other_rows, has_little_room = draw(st.booleans()), draw(mostly(st.just(False), st.just(True), one_in=3))
+    has_other_rows, has_little_room = draw(st.booleans()), draw(st.booleans())
     return Budgeting(
         tuple(survivals),
         num_requests,
@@ -73,14 +73,14 @@ def _budgets(draw: DrawFn, costs: SearchStrategy[Costs | None]) -> Budgeting:
 
 
 @composite
-def _even(draw: DrawFn) -> Budgeting:
-    """Draw sure drafts, and rates that fall as rows grow: every budget yields as many tokens, unless others run too."""
+def _even(draw: DrawFn, num_others: int) -> Budgeting:
+    """Draw sure drafts, and rates that fall as rows grow: all budgets yield as much, or with other rows the largest."""
     num_requests, num_drafts = draw(st.integers(1, 4)), draw(st.integers(1, 8))
-    num_others = draw(st.sampled_from((0, 0, 0, 2)))
     probes = tuple(range(1, 17))
     rates = StepRates(probes, tuple(EVEN_RATE / probe for probe in probes))
     num_rows = num_requests + num_others if num_others else None
-    return Budgeting((1.0,) * num_drafts, num_requests, rates, num_rows, None, SURVIVAL_EPS)
+    max_budget = draw(st.one_of(st.none(), st.integers(0, num_drafts - 1))) if num_others else None
+    return Budgeting((1.0,) * num_drafts, num_requests, rates, num_rows, max_budget, SURVIVAL_EPS)
 
 
 @composite

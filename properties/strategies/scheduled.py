@@ -20,7 +20,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
     one_of_evenly,
 )
-from specsim.properties.strategies.limits import nearest, sized
+from specsim.properties.strategies.limits import nearest, sized, taken
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry
 from specsim.properties.strategies.malformed.structure import one_less
@@ -28,10 +28,10 @@ from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import BOUNDARY_NODES, batch, lengths, num_nodes, request_rows, slack
 
 TOKEN_DTYPES = ("int32", "int64")
-CONFIDENCES = ("halves", "saturated", "saturated", "rounded", "rounded", "fine")
+CONFIDENCES = ("halves", "saturated", "rounded", "fine", "fine")
 """Few values, so that survivals are equal; ones after some draft; products that only rounding makes equal; any."""
 
-BUDGETS = ("tied", "tied", "tied", "tied", "some", "some", "all", "none")
+BUDGETS = ("tied", "tied", "tied", "some", "some", "some", "some", "some", "all", "none")
 """Whether the budget ends between equal survivals, somewhere, or after all drafts."""
 MODES = ("before", "at", "after")
 """Where the walk over all drafts ends: before the cut, at it, or after it."""
@@ -51,7 +51,7 @@ def schedule_verify_lens(draw: DrawFn, max_requests: int = MAX_REQUESTS, has_tie
     has_ties : bool
         Whether survivals may be equal.
     """
-    some = mostly(st.integers(2, 5), st.sampled_from((0, 1, *BOUNDARY_NODES[:3])), one_in=6)
+    some = mostly(st.integers(3, 6), st.sampled_from((0, 1, 2, *BOUNDARY_NODES[:3])), one_in=8)
     num_drafts = draw(sized("draft", some))
     kind = draw(st.sampled_from(CONFIDENCES)) if has_ties else "distinct"
     requests = draw(batch(st.tuples(bulk(), st.integers(0, num_drafts)), max_requests))
@@ -69,7 +69,7 @@ def schedule_verify_lens(draw: DrawFn, max_requests: int = MAX_REQUESTS, has_tie
         "survival_eps": eps,
         "verify_token_budget": _budget(draw(st.sampled_from(BUDGETS)), counted, draw(st.integers(0, 2**16))),
         "max_verify_len": longest,
-        "min_verify_len": min(draw(st.sampled_from((1, 1, 1, 0, 0, 0, 2, 2, longest))), longest),
+        "min_verify_len": min(draw(st.sampled_from((1, 1, 1, 1, 0, 0, 0, 2, 2, 3))), longest),
     }
 
 
@@ -153,7 +153,7 @@ def _confidences(kind: str, sources: list[Bulk], num_drafts: int) -> Array:
 @composite
 def _eps(draw: DrawFn, survivals: Array) -> Array | None:
     """Draw no bound, 0, more than any survival, or one that occurs."""
-    kind = draw(st.sampled_from(("none", "none", "occurs", "occurs", "zero", "two")))
+    kind = draw(st.sampled_from(("none", "none", "none", "occurs", "occurs", "occurs", "zero", "two")))
     if kind == "none" or (kind == "occurs" and not len(survivals)):
         return None
     occurring = {"zero": 0.0, "two": 2.0}.get(kind)
@@ -260,7 +260,7 @@ def cap_accepted_drafts(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
         "num_accepted_drafts": np.array(accepted, dtype=np.int32),
         "bonus_tokens": np.array(bonus, dtype=draw(st.sampled_from(TOKEN_DTYPES))),
         "verify_lens": np.array(lens, dtype=np.int32),
-        "is_compact": draw(st.booleans()),
+        "is_compact": draw(st.sampled_from(taken("is_compact", (False, True)))),
     }
 
 

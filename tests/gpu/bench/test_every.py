@@ -11,7 +11,8 @@ from specsim.gpu.bench.every import COPY_BANDWIDTH, LAUNCH_US, Machine, Timed, c
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import necessary_bytes
 from specsim.gpu.bench.peer import on_host
-from specsim.gpu.bench.rows import ROWS, inputs_of
+from specsim.gpu.bench.row import inputs_of
+from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.mode import launching
 from specsim.operations import RECORDS
