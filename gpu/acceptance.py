@@ -6,6 +6,7 @@ import torch
 
 from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
+from specsim.gpu.kernels import chain_blocks
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
@@ -23,6 +24,10 @@ TILE = 1024
 
 BLOCK = 2048
 """Probabilities of a row that a program adds up at a time: sixteen a thread of four warps, in float64."""
+
+
+MASSES = 4096
+"""Masses of blocks that a program adds up at a time, of all fronts of a request: sixteen a thread of eight warps."""
 
 
 @operation
@@ -97,6 +102,57 @@ def chain_speculative_sampling(call: Call) -> list[Launch]:
         },
         call.returned(),
     )
+
+
+@operation
+def chain_block_verification(call: Call) -> list[Launch]:
+    """Accept ragged chains as blocks in two launches, over blocks of all rows and over requests.
+
+    The first adds up what every front leaves. The second judges all fronts at once, and draws from the row of one.
+    """
+    axes, target_probs, draft_probs = call.axes, call.arguments["target_probs"], call.arguments["draft_probs"]
+    num_requests, vocab, num_levels = axes["request"], axes["vocab"], count_tokens(axes["max_num_drafts"])
+    if num_requests == 0:
+        return []
+    has_draft = draft_probs is not None
+    block = choose_block(vocab, BLOCK)
+    num_blocks, width = ceil_div(vocab, block), power_of_two(num_levels)
+    num_units = num_levels * num_blocks
+    programs = chunks_to_fill(num_requests, num_units)
+    sizes: dict[str, Size] = {
+        "num_drafted": axes["drafted"],
+        "vocab": vocab,
+        "max_num_drafts": axes["max_num_drafts"],
+        "draft_strides": draft_probs.stride() if has_draft else (0, 0),
+        "target_strides": target_probs.stride(),
+    }
+    constants = {"HAS_DRAFT": has_draft, "WIDTH": width, **({} if has_draft else {"draft_probs_ptr": None})}
+    inputs: Buffers = {
+        **call.contiguous("draft_tokens", "cu_num_drafts", *COINS),
+        "target_probs": target_probs,
+        **({"draft_probs": draft_probs} if has_draft else {}),
+    }
+    scratch: Buffers = {
+        "front_share": call.scratch(num_requests, num_levels, dtype=torch.float64),
+        "block_mass": call.scratch(num_requests, num_units, dtype=torch.float64),
+    }
+    weigh = Plan(
+        chain_blocks._weigh_fronts_kernel,
+        grid=(num_requests, programs),
+        sizes={**sizes, "units_per_program": ceil_div(num_units, programs)},
+        constants=constants,
+        tunables={"BLOCK": block},
+        num_warps=max(1, min(4, block // 256)),
+    )
+    draw = Plan(
+        chain_blocks._draw_after_fronts_kernel,
+        grid=(num_requests,),
+        sizes=sizes,
+        constants={**constants, "BLOCKS": power_of_two(num_blocks)},
+        tunables={"BLOCK": block, "PART": max(1, min(power_of_two(num_blocks), MASSES // width))},
+        num_warps=max(1, min(8, block // 256)),
+    )
+    return [Launch(plan, inputs, call.returned(), scratch) for plan in (weigh, draw)]
 
 
 def _walk_and_draw(

@@ -9,8 +9,11 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    CapAcceptedDraftsOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
+    CommitInjectLayoutOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
     DraftDecodeCascadeMetadataOutputs,
     DraftDecodeForwardOutputs,
@@ -31,6 +34,8 @@ from specsim.operations.outputs import (
     PrepareBlockDraftOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
     PrepareForFrozenKvDraftOutputs,
+    RaggedVerifyMetadataOutputs,
+    RaggedVerifyWindowOutputs,
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
@@ -38,6 +43,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -148,6 +154,26 @@ def build_tree(
 ) -> BuildTreeOutputs[torch.Tensor]:
     """Turn kept candidates into draft tokens, child and sibling links, positions and the visibility mask."""
 
+def cap_accepted_drafts(
+    candidates: torch.Tensor,
+    num_accepted_drafts: torch.Tensor,
+    bonus_tokens: torch.Tensor,
+    verify_lens: torch.Tensor,
+    is_compact: bool = False,
+) -> CapAcceptedDraftsOutputs[torch.Tensor]:
+    """Cut an acceptance over all drafts to those that were scheduled, and name the token at the cut."""
+
+def chain_block_verification(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    uniform_samples: torch.Tensor,
+    uniform_samples_for_final_sampling: torch.Tensor,
+    draft_probs: torch.Tensor | None,
+    target_probs: torch.Tensor,
+    max_num_drafts: int,
+) -> ChainBlockVerificationOutputs[torch.Tensor]:
+    """Verification of ragged chains whose drafts are judged together, each chain as a block."""
+
 def chain_speculative_sampling(
     draft_tokens: torch.Tensor,
     cu_num_drafts: torch.Tensor,
@@ -174,6 +200,18 @@ def chain_speculative_sampling_from_logits(
     max_num_drafts: int,
 ) -> ChainSpeculativeSamplingFromLogitsOutputs[torch.Tensor]:
     """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
+
+def commit_inject_layout(
+    req_pool_indices: torch.Tensor,
+    req_to_token: torch.Tensor,
+    seq_lens: torch.Tensor,
+    commit_lens: torch.Tensor,
+    verify_lens: torch.Tensor | None,
+    slot_map: torch.Tensor | None,
+    num_draft_tokens: int,
+    ring_size: int = 0,
+) -> CommitInjectLayoutOutputs[torch.Tensor]:
+    """Slots and positions where the committed rows of a verify enter the draft cache; other rows have -1."""
 
 def commit_output_tokens(
     req_pool_indices: torch.Tensor,
@@ -447,6 +485,14 @@ def organize_draft_results(
 ) -> OrganizeDraftResultsOutputs[torch.Tensor]:
     """Keep the N-1 best candidates of all depths, in flat-id order, with the parents' flat ids."""
 
+def pad_verify_lens_to_bucket(
+    verify_lens: torch.Tensor,
+    num_padded_requests: int,
+    num_tokens: int,
+    max_verify_len: int = 2147483647,
+) -> torch.Tensor:
+    """Give the rows that a captured graph has left to its padding requests, or else to the last request."""
+
 def per_step_draft_out_cache_loc(out_cache_loc: torch.Tensor, topk: int, num_steps: int) -> torch.Tensor:
     """Turn request-major draft slots into one row a step."""
 
@@ -482,6 +528,26 @@ def prepare_logits(
 ) -> torch.Tensor:
     """Apply the additive and the scaling penalty, bias and grammar mask, in this order, to every request."""
 
+def ragged_verify_metadata(
+    req_pool_indices: torch.Tensor,
+    req_to_token: torch.Tensor,
+    seq_lens: torch.Tensor,
+    verify_lens: torch.Tensor,
+    max_seq_len_k: int,
+    page_size: int = 1,
+) -> RaggedVerifyMetadataOutputs[torch.Tensor]:
+    """Lengths and page table of a verify forward in which every request has as many rows as are verified."""
+
+def ragged_verify_window(
+    candidates: torch.Tensor,
+    verify_lens: torch.Tensor,
+    req_pool_indices: torch.Tensor,
+    req_to_token: torch.Tensor,
+    seq_lens: torch.Tensor,
+    num_tokens: int,
+) -> RaggedVerifyWindowOutputs[torch.Tensor]:
+    """Tokens, positions and slots of the rows that are verified, one request after another, then padding."""
+
 def reconstruct_indices_from_tree_mask(
     tree_mask: torch.Tensor,
     seq_lens: torch.Tensor,
@@ -512,6 +578,30 @@ def rotate_prefill_input_ids(
     tail_tokens: torch.Tensor,
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
+
+def sample_target_predict(
+    logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor,
+    top_p: torch.Tensor,
+    min_p: torch.Tensor,
+    seeds: torch.Tensor,
+    positions: torch.Tensor,
+) -> torch.Tensor:
+    """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
+
+def scatter_compact_to_strided(values: torch.Tensor, verify_lens: torch.Tensor, num_draft_tokens: int) -> torch.Tensor:
+    """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
+
+def schedule_verify_lens(
+    confidence: torch.Tensor,
+    num_drafts: torch.Tensor | None,
+    survival_eps: torch.Tensor | None,
+    verify_token_budget: int,
+    max_verify_len: int,
+    min_verify_len: int = 1,
+) -> torch.Tensor:
+    """Admit the drafts that most probably survive, of all requests together, within a budget."""
 
 def select_last_verified(num_accepted_tokens: torch.Tensor) -> torch.Tensor:
     """The row of each request's last token among the ragged rows of a verify."""
@@ -623,6 +713,14 @@ def verify_cascade_metadata(
 ) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Two passes: all nodes over the prefix, then every node alone over the nodes that it sees."""
 
+def verify_chain_greedy(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    target_predict: torch.Tensor,
+    max_num_drafts: int,
+) -> VerifyChainGreedyOutputs[torch.Tensor]:
+    """Accept ragged chains as long as each draft is the target's greedy choice."""
+
 def verify_custom_mask_metadata(
     req_pool_indices: torch.Tensor,
     req_to_token: torch.Tensor,
@@ -693,8 +791,11 @@ __all__ = [
     "assign_req_to_token_pool",
     "block_draft_metadata",
     "build_tree",
+    "cap_accepted_drafts",
+    "chain_block_verification",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
+    "commit_inject_layout",
     "commit_output_tokens",
     "commit_recurrent_states",
     "compact_accepted_to_front",
@@ -732,15 +833,21 @@ __all__ = [
     "move_kv_cache",
     "organize_chain_draft_results",
     "organize_draft_results",
+    "pad_verify_lens_to_bucket",
     "per_step_draft_out_cache_loc",
     "prepare_block_draft",
     "prepare_for_extend_to_fill_draft_kvcache",
     "prepare_for_frozen_kv_draft",
     "prepare_logits",
+    "ragged_verify_metadata",
+    "ragged_verify_window",
     "reconstruct_indices_from_tree_mask",
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
+    "scatter_compact_to_strided",
+    "schedule_verify_lens",
     "select_last_verified",
     "select_top_k_tokens",
     "target_forward",
@@ -754,6 +861,7 @@ __all__ = [
     "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
+    "verify_chain_greedy",
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",

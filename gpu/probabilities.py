@@ -75,34 +75,34 @@ def prepare_logits(call: Call) -> Launch | None:
 @operation
 def top_k_renorm(call: Call) -> list[Launch]:
     """Keep the k most probable tokens of a row."""
-    return _filter(call, "probabilities", 1, "top_k")
+    return filter_rows(call, call.outputs, "probabilities", 1, "top_k")
 
 
 @operation
 def top_p_renorm(call: Call) -> list[Launch]:
     """Keep the most probable tokens whose mass reaches p."""
-    return _filter(call, "probabilities", 1, "top_p")
+    return filter_rows(call, call.outputs, "probabilities", 1, "top_p")
 
 
 @operation
 def min_p_renorm(call: Call) -> list[Launch]:
     """Keep the tokens that reach a share of the most probable one."""
-    return _filter(call, "probabilities", 1, "min_p")
+    return filter_rows(call, call.outputs, "probabilities", 1, "min_p")
 
 
 @operation
 def target_probabilities(call: Call) -> list[Launch]:
     """Soften and filter every row; weights of rows of several chunks are in float32, others in float64."""
-    return _filter(call, "logits", call.axes["num_draft_tokens"], *FILTERS)
+    return filter_rows(call, call.outputs, "logits", call.axes["num_draft_tokens"], *FILTERS)
 
 
-def _filter(call: Call, values: str, num_nodes: int, *names: str) -> list[Launch]:
-    """Filter rows in three launches, or in one where a program has whole rows.
+def filter_rows(call: Call, filtered: torch.Tensor, values: str, num_nodes: int, *names: str) -> list[Launch]:
+    """Filter the rows of an argument in three launches, or in one where a program has whole rows.
 
     Programs of chunks read them, and write rows without filters; programs of rows settle what the others keep.
     """
     tensor = call.arguments[values]
-    num_rows, vocab = call.outputs.shape
+    num_rows, vocab = filtered.shape
     if num_rows == 0:
         return []
     chunk, block = choose_block(vocab, CHUNK), choose_block(vocab, ROW_BLOCK)
@@ -126,7 +126,7 @@ def _filter(call: Call, values: str, num_nodes: int, *names: str) -> list[Launch
         num_warps=max(1, min(8, rows * block // 256)),
     )
     inputs: Buffers = {"values": tensor, **call.contiguous(*names)}
-    outputs: Buffers = {"filtered": call.outputs}
+    outputs: Buffers = {"filtered": filtered}
     scratch: dict[str, Buffer] = {"gathered": call.scratch(num_rows, few, dtype=torch.float32)}
     if not is_listed:
         return [Launch(settle, inputs, outputs, scratch)]

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from specsim.counts import path_width
+from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import verify as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -21,6 +21,9 @@ LOGITS = 2048
 PROGRAMS_TO_SPLIT = 1024
 """Programs over which few rows of logits are split: about eight for each of the 132 multiprocessors of an H200."""
 
+CHAIN_TILE = 256
+"""Places of chains that a program compares at once: two a thread of four warps."""
+
 INTERPRETED_NODES = 4096
 """Nodes of a tile under the interpreter; its loops run until the deepest request of the tile is done."""
 
@@ -28,6 +31,11 @@ INTERPRETED_NODES = 4096
 @operation
 def target_verify_metadata(call: Call) -> Launch | None:
     """Lay out lengths and page table of a verify forward; one launch over requests and blocks of pages."""
+    return lay_out_verify(call, call.axes["tokens_per_request"])
+
+
+def lay_out_verify(call: Call, tokens_per_request: int, *ragged: str) -> Launch | None:
+    """Return the launch of a forward's metadata; ``ragged`` names the lengths that are added to those of all."""
     axes, outputs, rows = call.axes, call.outputs, call.arguments["req_to_token"]
     if axes["request"] == 0:
         outputs.cu_seqlens_q.zero_()
@@ -42,15 +50,18 @@ def target_verify_metadata(call: Call) -> Launch | None:
             sizes={
                 "num_requests": axes["request"],
                 "num_rows": axes["row"],
-                "tokens_per_request": axes["tokens_per_request"],
+                "tokens_per_request": tokens_per_request,
                 "num_pages": num_pages,
                 "page_size": axes["page_size"],
                 **strides_of(rows, "row", "column"),
             },
-            constants={"REQUESTS": power_of_two(axes["request"])},
+            constants={
+                "REQUESTS": power_of_two(axes["request"]),
+                **({} if ragged else {"verify_lens_ptr": None}),
+            },
             tunables={"BLOCK": block},
         ),
-        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens", *ragged)},
         outputs=call.returned(),
     )
 
@@ -129,5 +140,31 @@ def follow_choices(call: Call, choices: Buffers) -> Launch:
             num_warps=max(1, min(4, nodes // 32)),
         ),
         inputs={**tree, **choices},
+        outputs=call.returned(),
+    )
+
+
+@operation
+def verify_chain_greedy(call: Call) -> Launch | None:
+    """Accept ragged chains as long as each draft is the target's greedy choice; one launch over blocks of requests."""
+    num_requests, max_num_drafts = call.axes["request"], call.axes["max_num_drafts"]
+    if num_requests == 0:
+        return None
+    width = power_of_two(count_tokens(max_num_drafts))
+    requests = choose_block(num_requests, max(1, CHAIN_TILE // width), max(1, INTERPRETED_NODES // width))
+    return Launch(
+        Plan(
+            kernels._verify_chain_greedy_kernel,
+            grid=(ceil_div(num_requests, requests),),
+            sizes={
+                "num_requests": num_requests,
+                "num_drafted": call.axes["drafted"],
+                "max_num_drafts": max_num_drafts,
+            },
+            constants={"WIDTH": width},
+            tunables={"REQUESTS": requests},
+            num_warps=max(1, min(4, requests * width // 64)),
+        ),
+        inputs=call.contiguous("draft_tokens", "cu_num_drafts", "target_predict"),
         outputs=call.returned(),
     )

@@ -1,5 +1,8 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from specsim.conformance.arrays import Array
@@ -8,12 +11,13 @@ from specsim.hashing import digest
 from specsim.host.sampling import COIN_BITS, FINAL_COLUMN
 from specsim.host.simulated import SIMULATED_TOKEN
 from specsim.operations.outputs import (
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingOutputs,
     GenerateCoinsOutputs,
     GenerateSimulatedAcceptIndexOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
 )
-from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_chain, walk_tree
+from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_block, walk_chain, walk_tree
 from specsim.topology import Topology
 from specsim.validation.checking import check_call
 
@@ -189,21 +193,79 @@ def chain_speculative_sampling(
     Source: semantics B.9. Draft x is accepted if ``coin * q(x) < p(x)`` and q(x) > 0. The first rejection draws from
     ``max(p - q, 0)``; after the end of a draft the last token is drawn from p.
     """
-    axes = check_call("chain_speculative_sampling", locals())
+    return ChainSpeculativeSamplingOutputs(*_walk_chains("chain_speculative_sampling", locals(), walk_chain))
+
+
+def chain_block_verification(
+    draft_tokens: Array,
+    cu_num_drafts: Array,
+    uniform_samples: Array,
+    uniform_samples_for_final_sampling: Array,
+    draft_probs: Array | None,
+    target_probs: Array,
+    max_num_drafts: int,
+) -> ChainBlockVerificationOutputs[Array]:
+    """Accept ragged chains by judging the drafts of each together, as a block.
+
+    Parameters
+    ----------
+    draft_tokens : int64 [drafted]
+        The drafts of all requests one after another; a -1 ends the draft of its request.
+    cu_num_drafts : int32 [request+1]
+        Where each request's drafts start.
+    uniform_samples : float32 [drafted]
+        One coin a draft. All of them are asked: a coin that keeps no draft ends nothing.
+    uniform_samples_for_final_sampling : float32 [request]
+        The coin of the last token.
+    draft_probs : float32 [drafted, vocab] or None
+        The law that each draft was drawn from; None for drafts that were not drawn, which are certain.
+    target_probs : float32 [drafted+request, vocab]
+        Rows ``cu_num_drafts[b]+b`` and following: the distribution of each token of request b, one more than drafts.
+    max_num_drafts : int
+        The longest draft that an output row holds.
+
+    Returns
+    -------
+    output_tokens : int32 [request, draft+1]
+        The accepted drafts and one more token, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted drafts.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the offsets do not cut the drafts; COUNT_OUT_OF_RANGE: a draft is too long;
+        COIN_OUT_OF_RANGE, EMPTY_DISTRIBUTION, TOKEN_OUT_OF_RANGE.
+
+    Notes
+    -----
+    Source: semantics B.9b. The share of the first j drafts is the running product of ``p(x) / q(x)``, cut at 1 after
+    each. The most drafts are kept whose coin lies below their chance, which is the share of all drafts, and of fewer
+    one by the mass of ``max(share * p - q, 0)``. That is also what the token after them is drawn from, or p after all
+    drafts. The rows of all drafts are read; the row after them is read where all drafts are kept.
+    """
+    return ChainBlockVerificationOutputs(*_walk_chains("chain_block_verification", locals(), walk_block))
+
+
+def _walk_chains(name: str, arguments: dict[str, Any], walk: Callable[..., list[int]]) -> tuple[Array, Array]:
+    """Walk the chains of a call one after another; return the output tokens and the accepted drafts of each."""
+    axes = check_call(name, arguments)
     max_num_drafts = axes["max_num_drafts"]
+    cu_num_drafts, draft_probs = arguments["cu_num_drafts"], arguments["draft_probs"]
     output_tokens = np.full((axes["request"], count_tokens(max_num_drafts)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
     for request in range(axes["request"]):
         first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
-        tokens = walk_chain(
-            draft_tokens[first:last].tolist(),
-            Coins(uniform_samples[first:last], float(uniform_samples_for_final_sampling[request])),
+        final_coin = float(arguments["uniform_samples_for_final_sampling"][request])
+        tokens = walk(
+            arguments["draft_tokens"][first:last].tolist(),
+            Coins(arguments["uniform_samples"][first:last], final_coin),
             None if draft_probs is None else draft_probs[first:last],
-            target_probs[first + request : last + request + 1],
+            arguments["target_probs"][first + request : last + request + 1],
         )
         output_tokens[request, : len(tokens)] = tokens
         num_accepted_drafts[request] = count_drafts(len(tokens))
-    return ChainSpeculativeSamplingOutputs(output_tokens, num_accepted_drafts)
+    return output_tokens, num_accepted_drafts
 
 
 def generate_simulated_accept_index(

@@ -2,6 +2,7 @@
 """Every operation of ``specsim.reference``, from the module of its group."""
 
 from specsim.reference.acceptance import (
+    chain_block_verification,
     chain_speculative_sampling,
     generate_coins,
     generate_simulated_accept_index,
@@ -78,9 +79,24 @@ from specsim.reference.probabilities import (
     top_p_renorm,
 )
 from specsim.reference.recurrent import commit_recurrent_states, get_recurrent_steps
+from specsim.reference.sampled_verify import sample_target_predict
+from specsim.reference.scheduled import (
+    cap_accepted_drafts,
+    commit_inject_layout,
+    pad_verify_lens_to_bucket,
+    ragged_verify_metadata,
+    ragged_verify_window,
+    scatter_compact_to_strided,
+    schedule_verify_lens,
+)
 from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
-from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
+from specsim.reference.verify import (
+    argmax_target_predict,
+    target_verify_metadata,
+    verify_chain_greedy,
+    verify_tree_greedy,
+)
 
 __all__ = [
     "align_evict_mask_to_page_size",
@@ -93,8 +109,11 @@ __all__ = [
     "assign_req_to_token_pool",
     "block_draft_metadata",
     "build_tree",
+    "cap_accepted_drafts",
+    "chain_block_verification",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
+    "commit_inject_layout",
     "commit_output_tokens",
     "commit_recurrent_states",
     "compact_accepted_to_front",
@@ -132,15 +151,21 @@ __all__ = [
     "move_kv_cache",
     "organize_chain_draft_results",
     "organize_draft_results",
+    "pad_verify_lens_to_bucket",
     "per_step_draft_out_cache_loc",
     "prepare_block_draft",
     "prepare_for_extend_to_fill_draft_kvcache",
     "prepare_for_frozen_kv_draft",
     "prepare_logits",
+    "ragged_verify_metadata",
+    "ragged_verify_window",
     "reconstruct_indices_from_tree_mask",
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "sample_target_predict",
+    "scatter_compact_to_strided",
+    "schedule_verify_lens",
     "select_last_verified",
     "select_top_k_tokens",
     "target_forward",
@@ -154,6 +179,7 @@ __all__ = [
     "tree_attention",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
+    "verify_chain_greedy",
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",

@@ -9,7 +9,6 @@ correct implementations may decide differently.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -17,15 +16,31 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.contracts.logit_rows import filters_of
-from specsim.contracts.rounding import UNDERFLOW, largest_exponents, log_ratio_bound, rounding_bound, softmax_bound
-from specsim.reference.probabilities import distribution, filtered, has_share, keep_min_p, keep_top_p, softmax
+from specsim.contracts.rounding import (
+    UNDERFLOW,
+    largest_exponents,
+    log_ratio_bound,
+    race_bound,
+    rounding_bound,
+)
+from specsim.counts import count_tokens
+from specsim.host.noise import arrivals, stream_key
+from specsim.reference.closest import (
+    INFINITE,
+    Closest,
+    distance,
+    margin_of_filters,
+    row_bound,
+)
+from specsim.reference.probabilities import distribution, keep_min_p, keep_top_p
+from specsim.reference.sampled_verify import race_times
 from specsim.reference.walks import (
-    PLAIN,
     Acceptance,
+    Block,
     Coins,
-    Decisions,
     DraftTree,
     LogitChain,
+    draw,
     log_of,
     logit_chain,
     walk_chain,
@@ -35,85 +50,6 @@ from specsim.reference.walks import (
 from specsim.topology import Topology
 
 Arguments = Mapping[str, Any]
-
-INFINITE = float("inf")
-LARGEST_EXPONENT = 104.0
-"""The exponent of a weight beyond it is below the least float32."""
-
-
-@dataclass
-class Closest:
-    """The closest decision so far: of those by a coin, of those by ``threshold_single``, and of filters."""
-
-    by_coin: float = INFINITE
-    by_threshold: float = INFINITE
-    by_filter: float = INFINITE
-    decisions: Decisions = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.decisions = Decisions(self._is_below, self._is_enough, self._draw)
-
-    def is_share(self, mass: float, share: float, total: float) -> bool:
-        """Decide about a share of the mass; a share of nothing, which is above 0, comes before all others."""
-        self.by_filter = min(self.by_filter, share, abs(mass / total - share))
-        return has_share(mass, share, total)
-
-    def reaches(self, weights: Array, threshold: float) -> Array:
-        """Decide about weights; the largest is kept however it is rounded."""
-        others = weights[weights < weights.max()]
-        self.by_filter = min(self.by_filter, float(np.abs(others / threshold - 1).min(initial=np.inf)))
-        return weights >= threshold
-
-    def _is_below(self, one: float, other: float) -> bool:
-        self.by_coin = min(self.by_coin, distance(one, other))
-        return PLAIN.is_below(one, other)
-
-    def _is_enough(self, probability: float, threshold: float) -> bool:
-        self.by_threshold = min(self.by_threshold, distance(probability, threshold))
-        return PLAIN.is_enough(probability, threshold)
-
-    def _draw(self, weights: Array, coin: float) -> int:
-        token = PLAIN.draw(weights, coin)
-        self.by_coin = min(self.by_coin, margin_of_draw(weights, coin, token))
-        return token
-
-
-def distance(one: float, other: float) -> float:
-    """Return how far two numbers lie apart, as a share of the larger."""
-    return abs(one - other) / max(one, other, UNDERFLOW)
-
-
-def margin_of_draw(weights: Array, coin: float, token: int) -> float:
-    """Return how far the aim of a coin lies from the ends of the token that it drew, as a share of the total."""
-    prefix, possible = np.cumsum(weights), np.flatnonzero(weights > 0)
-    if not len(possible):
-        return INFINITE
-    total = prefix[-1]
-    upper = (prefix[token] - coin * total) / total if token != possible[-1] else INFINITE
-    lower = (coin * total - (prefix[token] - weights[token])) / total if token != possible[0] else INFINITE
-    return float(min(abs(upper), abs(lower)))
-
-
-def margin_of_last(logits: Array, softened: Array, kept: Array) -> float:
-    """Return by which share the nearest token of another logit differs from the least probable token that is kept.
-
-    Tokens of equal logits stay together, however they are rounded.
-    """
-    last = np.flatnonzero(kept)[np.argmin(softened[kept > 0])]
-    others = softened[logits != logits[last]].astype(np.float64)
-    return float(np.abs(others / softened[last] - 1).min(initial=np.inf))
-
-
-def margin_of_filters(logits: Array, temperature: float, top_k: int, top_p: float, min_p: float) -> float:
-    """Return the margin of one row: that of the closest of its filters."""
-    if temperature == 0:
-        return INFINITE
-    closest, values = Closest(), logits.astype(np.float64)
-    softened = softmax(values / temperature)
-    rows = filtered(softened, top_k, top_p, min_p, closest.is_share, closest.reaches)
-    is_active = (top_k < len(logits), top_p < 1, min_p > 0)
-    lasts = [margin_of_last(values, softened, row) for row, active in zip(rows, is_active, strict=True) if active]
-    return min([closest.by_filter, *lasts])
 
 
 def top_p_renorm(arguments: Arguments) -> Array:
@@ -164,6 +100,64 @@ def chain_speculative_sampling(arguments: Arguments) -> Array:
     return _in_bounds([one.by_coin for one in closest], arguments["target_probs"].shape[1])
 
 
+def chain_block_verification(arguments: Arguments) -> Array:
+    """Return the margin of each request: the least of the coins from the last draft to those that are kept, and of
+    its last token.
+    """
+    offsets, draft_probs = arguments["cu_num_drafts"].tolist(), arguments["draft_probs"]
+    margins = list[float]()
+    for request, (first, last) in enumerate(pairwise(offsets)):
+        block = Block.of(
+            arguments["draft_tokens"][first:last].tolist(),
+            None if draft_probs is None else draft_probs[first:last],
+            arguments["target_probs"][first + request : last + request + 1],
+        )
+        margins.append(_block_margin(block, _coins(arguments, request, slice(first, last))))
+    return np.array(margins, dtype=np.float64)
+
+
+def _block_margin(block: Block, coins: Coins) -> float:
+    """Return the margin of one block; every draft rounds the shares after it once more."""
+    bound = rounding_bound(len(block.target[0])) * count_tokens(len(block.tokens))
+    is_whole, kept, margins = _shares_that_are_whole(block, bound), len(block.tokens), list[float]()
+    while kept > 0:
+        coin, share = float(coins.each[kept - 1]), block.shares[kept]
+        if not is_whole[kept] and share > 0:
+            margins.append(_margin_of_front(block, kept, coin) / bound)
+        if coin < block.chance_of(kept):
+            break
+        kept -= 1
+    rest, mass = block.rest_after(kept), block.target[kept]
+    if kept < len(block.tokens):
+        mass = block.shares[kept] * mass
+        rest_bound = bound * (mass + block.proposal[kept]).sum()
+        possible = np.flatnonzero((mass > 0) & (block.proposal[kept] < mass * (1 + bound)))
+    else:
+        rest_bound, possible = bound * mass.sum(), np.flatnonzero(mass > 0)
+    margins.append(_margin_of_aim(rest, possible, coins.final, draw(rest, coins.final)) / rest_bound)
+    return min(margins)
+
+
+def _shares_that_are_whole(block: Block, bound: float) -> list[bool]:
+    """Return which shares are 1 however they are rounded."""
+    is_whole = [True]
+    for place, token in enumerate(block.tokens):
+        p, q = block.target[place][token], block.proposal[place][token]
+        is_clear = block.shares[place] * p > q * (1 + bound)
+        is_whole.append(bool(q > 0 and ((is_whole[-1] and p >= q) or is_clear)))
+    return is_whole
+
+
+def _margin_of_front(block: Block, kept: int, coin: float) -> float:
+    """Return how far a coin lies from the chance of a front, by the masses that the chance is made of."""
+    share = block.shares[kept]
+    if kept == len(block.tokens):
+        return distance(coin, share)
+    rest = float(block.rest_after(kept).sum())
+    masses = 1 + float((share * block.target[kept] + block.proposal[kept]).sum())
+    return abs(coin * (rest + 1 - share) - rest) / masses
+
+
 def verify_tree_sampled_from_logits(arguments: Arguments) -> Array:
     """Return the margin of each request: the least of its walk and of the filters of the rows that it visits."""
     return np.array([_sampled_margin(arguments, request) for request in range(len(arguments["candidates"]))])
@@ -175,6 +169,36 @@ def chain_speculative_sampling_from_logits(arguments: Arguments) -> Array:
         [_chain_margin(logit_chain(arguments, request)) for request in range(len(arguments["temperature"]))],
         dtype=np.float64,
     )
+
+
+def sample_target_predict(arguments: Arguments) -> Array:
+    """Return the margin of each request: the least of the filters of its rows and of their races."""
+    num_requests, num_nodes = arguments["positions"].shape
+    margins = np.full((num_requests, num_nodes), INFINITE)
+    for request, node in np.ndindex(num_requests, num_nodes):
+        filters = filters_of(arguments, request)
+        if filters[0]:
+            row = arguments["logits"][request * num_nodes + node]
+            by_filter = margin_of_filters(row, *filters) / row_bound(row, filters[0])
+            key = stream_key("token", int(arguments["seeds"][request]), int(arguments["positions"][request, node]) + 1)
+            margins[request, node] = min(by_filter, _margin_of_race(row, filters, arrivals(key, len(row))))
+    return np.asarray(margins.min(axis=1, initial=INFINITE))
+
+
+def _margin_of_race(logits: Array, filters: tuple[float, int, float, float], exponentials: Array) -> float:
+    """Return by how much the winner's time is shorter than each other one, in units of what they may round.
+
+    Tokens of equal logits have equal weights, however these are rounded.
+    """
+    times = race_times(distribution(logits, *filters), exponentials)
+    winner = int(np.argmin(times))
+    values = logits.astype(np.float64)
+    bounds = np.where(
+        values == values[winner], race_bound(0, 0.0), race_bound(len(logits), _largest_exponent(logits, filters[0]))
+    )
+    with np.errstate(divide="ignore"):
+        gaps = np.log(times) - np.log(times[winner])
+    return float(np.delete(gaps / bounds, winner).min(initial=INFINITE))
 
 
 def _chain_margin(chain: LogitChain) -> float:
@@ -233,10 +257,20 @@ def _margin_of_rest(log_p: Array, log_q: Array, coin: float, token: int, bound: 
     """
     rest = np.maximum(np.exp(log_p) - np.exp(log_q), 0.0)
     possible = np.flatnonzero((log_p > -np.inf) & (log_q < log_p + bound))
+    return _margin_of_aim(rest, possible, coin, token) / (bound + rounding_bound(len(rest)) * float(rest.sum()))
+
+
+def _margin_of_aim(rest: Array, possible: Array, coin: float, token: int) -> float:
+    """Return how far the aim of a coin lies from the ends of the token that it drew; the outermost ends are certain.
+
+    Where nothing is possible, nothing is close.
+    """
+    if not len(possible):
+        return INFINITE
     prefix, total = np.cumsum(rest), float(rest.sum())
     upper = prefix[token] - coin * total if token != possible[-1] else INFINITE
     lower = coin * total - (prefix[token] - rest[token]) if token != possible[0] else INFINITE
-    return float(min(abs(upper), abs(lower))) / (bound + rounding_bound(len(rest)) * total)
+    return float(min(abs(upper), abs(lower)))
 
 
 def _sampled_margin(arguments: Arguments, request: int) -> float:
@@ -255,13 +289,6 @@ def _sampled_margin(arguments: Arguments, request: int) -> float:
     by_filter = min(margin_of_filters(logits[node], *filters) for node in visited)
     bound = max(row_bound(logits[node], filters[0]) for node in visited)
     return min(closest.by_coin, closest.by_threshold, by_filter) / bound
-
-
-def row_bound(logits: Array, temperature: float) -> float:
-    """Return how far two correct softmaxes of a row may lie apart."""
-    values = logits[np.isfinite(logits)].astype(np.float64)
-    widest = float(values.max() - values.min()) / temperature if temperature > 0 else 0.0
-    return softmax_bound(len(logits), min(widest, LARGEST_EXPONENT))
 
 
 def _closest_of_walk(arguments: Arguments, request: int, row_of: Callable[[int], Array]) -> Closest:
@@ -299,8 +326,10 @@ MARGINS: dict[str, Callable[[Arguments], Array]] = {
         target_probabilities,
         tree_speculative_sampling_target_only,
         chain_speculative_sampling,
+        chain_block_verification,
         verify_tree_sampled_from_logits,
         chain_speculative_sampling_from_logits,
+        sample_target_predict,
     )
 }
 """Of every operation that decides in floating point, the margin of each row or request."""

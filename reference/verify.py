@@ -1,10 +1,12 @@
 """Verify: attention metadata of the target forward, and acceptance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.counts import path_width
-from specsim.operations.outputs import TargetVerifyMetadataOutputs, VerifyTreeGreedyOutputs
+from specsim.counts import count_tokens, path_width
+from specsim.operations.outputs import TargetVerifyMetadataOutputs, VerifyChainGreedyOutputs, VerifyTreeGreedyOutputs
 from specsim.validation.checking import check_call
 
 
@@ -54,20 +56,32 @@ def target_verify_metadata(
     Source: semantics B.3, sglang #25681.
     """
     axes = check_call("target_verify_metadata", locals())
-    max_seq_len_k, page_size = axes["max_seq_len_k"], axes["page_size"]
-    num_requests, tokens_per_request = axes["request"], axes["tokens_per_request"]
-    num_pages = -(-max_seq_len_k // page_size)
+    num_queries = [axes["tokens_per_request"]] * axes["request"]
+    sizes = axes["max_seq_len_k"], axes["page_size"]
+    return TargetVerifyMetadataOutputs(*lay_out_verify(req_pool_indices, req_to_token, seq_lens, num_queries, *sizes))
+
+
+def lay_out_verify(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    num_queries: Sequence[int],
+    max_seq_len_k: int,
+    page_size: int,
+) -> tuple[Array, Array, Array, Array]:
+    """Return lengths, query offsets, key offsets and page table of a forward, given the queries of each request."""
+    num_requests, num_pages = len(num_queries), -(-max_seq_len_k // page_size)
     cache_seqlens = np.zeros(num_requests, dtype=np.int32)
     cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
     cu_seqlens_k = np.zeros(num_requests + 1, dtype=np.int32)
     page_table = np.zeros((num_requests, num_pages), dtype=np.int32)
     for request in range(num_requests):
-        cache_seqlens[request] = seq_lens[request] + tokens_per_request
-        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + tokens_per_request
+        cache_seqlens[request] = seq_lens[request] + num_queries[request]
+        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + num_queries[request]
         cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
         first_slots = req_to_token[req_pool_indices[request], ::page_size]
         page_table[request] = first_slots[:num_pages] // page_size
-    return TargetVerifyMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)
+    return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
 
 
 def argmax_target_predict(logits: Array) -> Array:
@@ -160,3 +174,50 @@ def verify_tree_greedy(
             last = node
         predict[retrieve_index[request, last]] = target_predict[request, last]
     return VerifyTreeGreedyOutputs(predict, accept_index, num_accepted_drafts)
+
+
+def verify_chain_greedy(
+    draft_tokens: Array, cu_num_drafts: Array, target_predict: Array, max_num_drafts: int
+) -> VerifyChainGreedyOutputs[Array]:
+    """Accept ragged chains as long as each draft is the target's greedy choice.
+
+    Parameters
+    ----------
+    draft_tokens : int64 [drafted]
+        The drafts of all requests one after another; a -1 ends the draft of its request.
+    cu_num_drafts : int32 [request+1]
+        Where each request's drafts start.
+    target_predict : int64 [drafted+request]
+        Rows ``cu_num_drafts[b]+b`` and following: the target's choice of each token of request b, one more than drafts.
+    max_num_drafts : int
+        The longest draft that an output row holds.
+
+    Returns
+    -------
+    output_tokens : int32 [request, draft+1]
+        The accepted drafts and the target's choice after them, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted drafts.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the offsets do not cut the drafts; COUNT_OUT_OF_RANGE: a draft is too long;
+        TOKEN_OUT_OF_RANGE.
+
+    Notes
+    -----
+    Source: semantics B.6. A chain is a tree without branches.
+    """
+    axes = check_call("verify_chain_greedy", locals())
+    output_tokens = np.full((axes["request"], count_tokens(axes["max_num_drafts"])), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
+    for request in range(axes["request"]):
+        first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
+        count = 0
+        while first + count < last and draft_tokens[first + count] == target_predict[first + request + count]:
+            output_tokens[request, count] = draft_tokens[first + count]
+            count += 1
+        output_tokens[request, count] = target_predict[first + request + count]
+        num_accepted_drafts[request] = count
+    return VerifyChainGreedyOutputs(output_tokens, num_accepted_drafts)

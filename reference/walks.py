@@ -129,6 +129,70 @@ def walk_chain(
     return [*tokens, decide.draw(target_probs[len(tokens)].astype(np.float64), coins.final)]
 
 
+def walk_block(
+    drafts: Sequence[int], coins: Coins, draft_probs: Array | None, target_probs: Array, decide: Decisions = PLAIN
+) -> list[int]:
+    """Return the output tokens of one chain whose drafts are judged together (semantics B.9b); a draft of -1 ends it.
+
+    Coins are asked from the last draft on: the first that says so keeps its draft and all before it.
+    """
+    block = Block.of(drafts, draft_probs, target_probs)
+    kept = len(block.tokens)
+    while kept > 0 and not decide.is_below(float(coins.each[kept - 1]), block.chance_of(kept)):
+        kept -= 1
+    return [*block.tokens[:kept], decide.draw(block.rest_after(kept), coins.final)]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The drafts of one chain that are judged together.
+
+    Parameters
+    ----------
+    tokens : list of int
+        The drafts before any -1.
+    target, proposal : list of array
+        Rows in float64: the target's of every draft and one after them, and of every draft the law that it was drawn
+        from.
+    shares : list of float
+        The share r of every front of the drafts, that of no draft first: the chance that no less than it is kept.
+    """
+
+    tokens: list[int]
+    target: list[Array]
+    proposal: list[Array]
+    shares: list[float]
+
+    @classmethod
+    def of(cls, drafts: Sequence[int], draft_probs: Array | None, target_probs: Array) -> "Block":
+        """Return the block of a chain."""
+        tokens = list(takewhile(lambda token: token >= 0, drafts))
+        target = [row.astype(np.float64) for row in target_probs[: len(tokens) + 1]]
+        if draft_probs is None:
+            proposal = [certain(token, target_probs.shape[1]) for token in tokens]
+        else:
+            proposal = [row.astype(np.float64) for row in draft_probs[: len(tokens)]]
+        shares = [1.0]
+        for token, wanted, offered in zip(tokens, target, proposal, strict=False):
+            p, q = float(wanted[token]), float(offered[token])
+            shares.append(min(shares[-1] * p / q, 1.0) if q > 0 else 0.0)
+        return cls(tokens, target, proposal, shares)
+
+    def rest_after(self, kept: int) -> Array:
+        """Return what the token after so many drafts is drawn from: max(r p - q, 0), after all of them p."""
+        if kept == len(self.tokens):
+            return self.target[kept]
+        return np.maximum(self.shares[kept] * self.target[kept] - self.proposal[kept], 0.0)
+
+    def chance_of(self, kept: int) -> float:
+        """Return the bound below which a coin keeps so many drafts, where no later coin has kept more."""
+        share = self.shares[kept]
+        if kept == len(self.tokens) or share in (0.0, 1.0):
+            return share
+        rest = float(self.rest_after(kept).sum())
+        return rest / (rest + 1 - share)
+
+
 def certain(token: int, vocab_size: int) -> Array:
     """Return the distribution that is sure of one token."""
     one_hot = np.zeros(vocab_size)

@@ -9,6 +9,9 @@ from specsim.rejection import Reason, check_range, contradiction
 MOST_NODES = 1024
 """Nodes of a tree at most, the root included: one block of a kernel holds them (semantics 0.2)."""
 
+SURVIVAL_EPS = 1e-6
+"""Least survival of a draft that is sent to the target, where no one states another (semantics Q.1.3)."""
+
 INDEXER_PAGE_KEYS = 64
 """Keys of a page of the indexer, whatever the pages of the allocator hold (semantics C.6)."""
 

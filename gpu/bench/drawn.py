@@ -91,6 +91,18 @@ def chain(it: Iteration) -> dict[str, Any]:
     }
 
 
+def greedy_chain(it: Iteration) -> dict[str, Any]:
+    """Return chains of which the target agrees with about two drafts of three."""
+    chosen = it.ids(it.batch, NUM_STEPS + 1)
+    drafts = torch.where(it.ids(it.batch, NUM_STEPS, below=3) > 0, chosen[:, :NUM_STEPS], it.ids(it.batch, NUM_STEPS))
+    return {
+        "draft_tokens": drafts.flatten(),
+        "cu_num_drafts": it.starts(NUM_STEPS),
+        "target_predict": chosen.flatten(),
+        "max_num_drafts": NUM_STEPS,
+    }
+
+
 def sampled_tree(it: Iteration) -> dict[str, Any]:
     """Return trees, coins and the target's probabilities of every node."""
     probabilities = it.probabilities.view(it.batch, it.num_draft_tokens, -1)
@@ -208,6 +220,12 @@ def filters(it: Iteration, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str
     names = ("temperature", "top_k", "top_p", "min_p")
     sampling = sampling_of(it.batch, it.num_draft_tokens, top_k, top_p)
     return {name: sampling[name] for name in names}
+
+
+def rows_to_draw(it: Iteration, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str, Any]:
+    """Return what changes draws of rows: filters, a seed a request, and the positions of the nodes of its tree."""
+    positions = it.positions_after(it.num_draft_tokens).view(it.batch, it.num_draft_tokens)
+    return {**filters(it, top_k, top_p), "seeds": it.ids(it.batch, below=2**63 - 1), "positions": positions}
 
 
 def verify_range(it: Iteration) -> dict[str, Any]:

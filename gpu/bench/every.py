@@ -20,7 +20,8 @@ from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import Counts, necessary_bytes
 from specsim.gpu.bench.peer import declines, find_difference, taken
 from specsim.gpu.bench.plain import PLAIN, Line
-from specsim.gpu.bench.rows import ROWS, Row, inputs_of
+from specsim.gpu.bench.row import Row, inputs_of
+from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, repeated, replayed, summary, time_of
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import launching

@@ -11,7 +11,7 @@ from specsim.contracts.contract import ArraySpec
 from specsim.gpu.bench.every import Work, rows_of, shape_of, work_of
 from specsim.gpu.bench.from_logits import NUM_STEPS
 from specsim.gpu.bench.iteration import EngineSizes
-from specsim.gpu.bench.rows import Row, inputs_of
+from specsim.gpu.bench.row import Row, inputs_of
 from specsim.gpu.launching.mode import launching
 from specsim.gpu.launching.pointers import tensors_of
 from specsim.operations import RECORDS

@@ -126,6 +126,24 @@ def visited_rows(call: Known) -> int:
     return int(count_tokens(call["num_accepted_drafts"].long()).sum()) * int(call["logits"].shape[1])
 
 
+def rows_of_blocks(name: str) -> Count:
+    """Return a count of the entries of one side's rows that chances of fronts are made of, and that are drawn from.
+
+    Inner fronts have a row each. Without kept drafts the first row is drawn from, less the first draft's law; after all
+    of them the target's last row.
+    """
+
+    def count(call: Known) -> int:
+        kept, most = call["num_accepted_drafts"], call["output_tokens"].shape[1] - 1
+        is_drawn_from = (kept == 0) | ((kept == most) & (name == "target_probs"))
+        return (kept.numel() * (most - 1) + int(is_drawn_from.sum())) * int(call[name].shape[1])
+
+    return count
+
+
+ROWS_OF_BLOCKS: Counts = {name: rows_of_blocks(name) for name in ("target_probs", "draft_probs")}
+
+
 def moved(name: str) -> Count:
     """Return a count of entries that are read and written where each pair moves: a node in its place does not."""
 

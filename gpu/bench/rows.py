@@ -5,25 +5,15 @@ row does not name under ``needed`` is read or written once, as far as the table 
 place is always named. Counts are of entries: what is read, and once more what is written.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
 import torch
 
 from specsim.config import TreeMaskMode
-from specsim.contracts.contract import ArraySpec
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench import drawn
 from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
-from specsim.gpu.bench.iteration import (
-    HASH_VOCAB,
-    PAGE_SIZE,
-    EngineSizes,
-    Iteration,
-)
+from specsim.gpu.bench.iteration import HASH_VOCAB, PAGE_SIZE
 from specsim.gpu.bench.needed import (
-    Counts,
+    ROWS_OF_BLOCKS,
     as_many,
     attended,
     buckets_read,
@@ -43,38 +33,8 @@ from specsim.gpu.bench.needed import (
     width,
 )
 from specsim.gpu.bench.operations import drafted_blocks, tree_inputs
-from specsim.operations import RECORDS
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the bench: an operation, what is particular about its inputs, and what of them is needed."""
-
-    operation: str
-    changed: Callable[[Iteration], dict[str, Any]] = lambda it: {}
-    needed: Counts = field(default_factory=dict)
-    kind: str = ""
-
-
-def inputs_of(row: Row, sizes: EngineSizes) -> dict[str, Any]:
-    """Draw the arguments of a row.
-
-    Raises
-    ------
-    AttributeError
-        An argument is neither the row's nor the iteration's, and has no default.
-    """
-    iteration, contract = Iteration(sizes), RECORDS[row.operation].contract
-    changed = row.changed(iteration)
-    given: dict[str, Any] = {}
-    for spec in contract.parameters:
-        has_default = not isinstance(spec, ArraySpec) and spec.default is not None
-        if spec.name in changed:
-            given[spec.name] = changed[spec.name]
-        else:
-            given[spec.name] = contract.defaults[spec.name] if has_default else getattr(iteration, spec.name)
-    return given
-
+from specsim.gpu.bench.row import Row
+from specsim.gpu.bench.scheduled import SCHEDULED
 
 MAP, PAGES = "req_to_token", {"req_to_token": as_many("page_table")}
 ATTENDED = {"k_buffer": attended("k_buffer"), "v_buffer": attended("v_buffer"), "page_table": pages_attended}
@@ -136,6 +96,8 @@ ROWS: tuple[Row, ...] = (
     Row("target_verify_metadata", needed=PAGES),
     Row("argmax_target_predict", lambda it: {"logits": it.logits.float()}, kind="float32"),
     Row("verify_tree_greedy", lambda it: {**it.links, "target_predict": it.drafts.choice}),
+    Row("verify_chain_greedy", drawn.greedy_chain, kind="5 drafts"),
+    *(Row(*one) for one in SCHEDULED),
     # attention
     Row(
         "verify_cascade_metadata",
@@ -199,7 +161,11 @@ ROWS: tuple[Row, ...] = (
         },
         "5 drafts",
     ),
+    Row("chain_block_verification", drawn.chain, ROWS_OF_BLOCKS, "5 drafts"),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),
+    # sampled_verify
+    Row("sample_target_predict", lambda it: drawn.rows_to_draw(it, EVERYTHING, 1.0), kind="bf16, temperature alone"),
+    Row("sample_target_predict", drawn.rows_to_draw, kind="bf16, top-k 50, top-p 0.95"),
     # from_logits
     Row("verify_tree_greedy_from_logits", lambda it: it.links, {"logits": visited_rows}, "bf16"),
     Row(

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.chains import load_chain
 from specsim.gpu.kernels.device.drawing import add_up, pick
 from specsim.gpu.kernels.device.hashing import GOLDEN, mix
 from specsim.gpu.kernels.device.trying import try_siblings
@@ -158,6 +159,7 @@ def _walk_tree_kernel(
         draft_token_stride,
         any_rejected >= 0,
         -1,
+        1.0,
     )
     mass_ptr = block_mass_ptr + request * tl.cdiv(vocab, BLOCK)
     add_up(residual, rejected, mass_ptr, vocab, blocks_per_program, True, BLOCK)
@@ -192,24 +194,23 @@ def _accept_chain_kernel(
     draft_row_stride, draft_token_stride = draft_strides
     target_row_stride, target_token_stride = target_strides
     request = tl.program_id(0).to(tl.int64)
-    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
-    start = tl.minimum(tl.maximum(start, 0), num_drafted)
-    end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
-    length = tl.maximum(tl.minimum(end - start, max_num_drafts), 0).to(tl.int32)
     place = tl.arange(0, WIDTH)
-    draft = start + place
-    is_draft = place < length
-    token = tl.load(draft_tokens_ptr + draft, mask=is_draft, other=-1)
-    is_token = (token >= 0) & (token < vocab)
-    target_row = (draft + request) * target_row_stride
-    target = tl.load(target_probs_ptr + target_row + token * target_token_stride, mask=is_token, other=0.0)
-    proposal = tl.full([WIDTH], 1.0, dtype=tl.float32)
-    if HAS_DRAFT:
-        draft_row = draft * draft_row_stride
-        proposal = tl.load(draft_probs_ptr + draft_row + token * draft_token_stride, mask=is_token, other=0.0)
-    proposal = proposal.to(tl.float64)
-    coin = tl.load(uniform_samples_ptr + draft, mask=is_draft, other=0.0).to(tl.float64)
-    is_accepted = is_token & (proposal > 0) & (coin * proposal < target.to(tl.float64))
+    start, is_draft, token, is_token, target, proposal = load_chain(
+        draft_tokens_ptr,
+        cu_num_drafts_ptr,
+        draft_probs_ptr,
+        target_probs_ptr,
+        request,
+        num_drafted,
+        vocab,
+        max_num_drafts,
+        draft_strides,
+        target_strides,
+        HAS_DRAFT,
+        WIDTH,
+    )
+    coin = tl.load(uniform_samples_ptr + start + place, mask=is_draft, other=0.0).to(tl.float64)
+    is_accepted = is_token & (proposal > 0) & (coin * proposal < target)
     num_drafts = tl.min(tl.where(is_accepted, WIDTH, place), 0)
     # NOTE: a place without a draft holds -1, as a padded draft does; neither of them is a rejection.
     rejected = tl.max(tl.where(place == num_drafts, token, -1), 0)
@@ -226,7 +227,7 @@ def _accept_chain_kernel(
     other_ptr = row_ptr
     if HAS_DRAFT:
         other_ptr = draft_probs_ptr + draft_row
-    residual = (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected)
+    residual = (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected, 1.0)
     mass_ptr = block_mass_ptr + request * tl.cdiv(vocab, BLOCK)
     add_up(residual, None, mass_ptr, vocab, blocks_per_program, HAS_DRAFT, BLOCK)
 
@@ -257,7 +258,7 @@ def _draw_last_token_kernel(
     num_blocks = tl.cdiv(vocab, BLOCK)
     token = pick(
         tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0),
-        (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected),
+        (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected, 1.0),
         tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         HAS_OTHER,

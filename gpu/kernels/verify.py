@@ -11,6 +11,7 @@ def _target_verify_metadata_kernel(
     req_pool_indices_ptr,
     req_to_token_ptr,
     seq_lens_ptr,
+    verify_lens_ptr,
     cache_seqlens_ptr,
     cu_seqlens_q_ptr,
     cu_seqlens_k_ptr,
@@ -25,7 +26,10 @@ def _target_verify_metadata_kernel(
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Write a block of one request's pages; the first block also writes its lengths and offsets."""
+    """Write a block of one request's pages; the first block also writes its lengths and offsets.
+
+    A request has ``tokens_per_request`` queries, and as many more as its entry of ``verify_lens`` where there is one.
+    """
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     row = tl.load(req_pool_indices_ptr + request)
@@ -41,10 +45,15 @@ def _target_verify_metadata_kernel(
         lane = tl.arange(0, REQUESTS)
         lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
         lengths += tokens_per_request
+        query_end = (request + 1) * tokens_per_request
+        if verify_lens_ptr is not None:
+            queries = tl.load(verify_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
+            lengths += queries
+            query_end += tl.sum(tl.where(lane <= request, queries, 0), axis=0)
         own_length = tl.sum(tl.where(lane == request, lengths, 0), axis=0)
         end = tl.sum(tl.where(lane <= request, lengths, 0), axis=0)
         tl.store(cache_seqlens_ptr + request, own_length.to(tl.int32))
-        tl.store(cu_seqlens_q_ptr + request + 1, ((request + 1) * tokens_per_request).to(tl.int32))
+        tl.store(cu_seqlens_q_ptr + request + 1, query_end.to(tl.int32))
         tl.store(cu_seqlens_k_ptr + request + 1, end.to(tl.int32))
         if request == 0:
             tl.store(cu_seqlens_q_ptr, 0)
@@ -193,4 +202,41 @@ def _verify_tree_greedy_kernel(
         accepted_number.to(tl.int32),
         mask=in_row,
     )
+    tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_drafted", "max_num_drafts"])
+def _verify_chain_greedy_kernel(
+    draft_tokens_ptr,
+    cu_num_drafts_ptr,
+    target_predict_ptr,
+    output_tokens_ptr,
+    num_accepted_drafts_ptr,
+    num_requests,
+    num_drafted,
+    max_num_drafts,
+    REQUESTS: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """Accept a block of ragged chains: all drafts are compared at once, and the first that differs ends each.
+
+    Accepted drafts are the target's choices, so that these are the whole output.
+    """
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    is_request = request < num_requests
+    start = tl.load(cu_num_drafts_ptr + request, mask=is_request, other=0).to(tl.int64)
+    start = tl.minimum(tl.maximum(start, 0), num_drafted)
+    end = tl.load(cu_num_drafts_ptr + request + 1, mask=is_request, other=0).to(tl.int64)
+    length = tl.maximum(tl.minimum(tl.minimum(end, num_drafted) - start, max_num_drafts), 0)
+    place = tl.arange(0, WIDTH)
+    draft = start[:, None] + place[None, :]
+    is_draft = is_request[:, None] & (place[None, :] < length[:, None])
+    in_row = is_request[:, None] & (place[None, :] <= length[:, None])
+    token = tl.load(draft_tokens_ptr + draft, mask=is_draft, other=-1)
+    chosen = tl.load(target_predict_ptr + draft + request[:, None], mask=in_row, other=-1)
+    num_drafts = tl.min(tl.where(is_draft & (token == chosen), WIDTH, place[None, :]), axis=1)
+    output = tl.where(place[None, :] <= num_drafts[:, None], chosen, -1).to(tl.int32)
+    row = (request * (max_num_drafts + 1))[:, None]
+    is_output = is_request[:, None] & (place <= max_num_drafts)[None, :]
+    tl.store(output_tokens_ptr + row + place[None, :], output, mask=is_output)
     tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)

@@ -51,6 +51,8 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"recent": 7, "word": 32, "field": 3},
         **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024},
         **{"num_copies": 0, "num_new_keys": 1},
+        **{"verify_token_budget": 160, "max_verify_len": 6, "min_verify_len": 1},
+        **{"padded_request": 80, "num_padded_requests": 80, "ring_size": 0},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
         **{"mask_token": 128_255, "draft_window": 1024, "depth": 2},
     }
@@ -65,7 +67,7 @@ SMALL: Sizes = MappingProxyType(
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
         **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0, "draft_window": 16, "depth": 1},
-        **{"recent": 0, "word": 1},
+        **{"recent": 0, "word": 1, "padded_request": 1, "num_padded_requests": 1, "ring_size": 8, "max_verify_len": 4},
     }
 )
 """One request with a small tree and a small vocabulary."""

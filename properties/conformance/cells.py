@@ -1,11 +1,21 @@
 """The cell of a call's coins: how far each may be moved before the outcome that the law expects changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from specsim.properties.distribution import Cell, exact
-from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER, TREE_SAMPLER, chain_axes, tree_axes
+from specsim.properties.laws.support.sampling_cells import (
+    AS_A_BLOCK,
+    BLOCK_SAMPLER,
+    CHAIN_SAMPLER,
+    TOKEN_BY_TOKEN,
+    TREE_SAMPLER,
+    ChainRule,
+    chain_axes,
+    tree_axes,
+)
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
 from specsim.topology import Topology
 
@@ -15,12 +25,13 @@ LEAST_THRESHOLD = Fraction(1, 2**16)
 
 def cell_of(operation: str, arguments: Mapping[str, Any]) -> tuple[Cell, ...]:
     """Return the cell of each coin of a call with one request, the final coin last; none if it has no such cell."""
-    axes_of = {TREE_SAMPLER: _tree_axes, CHAIN_SAMPLER: _chain_axes}.get(operation)
+    axes_of = _AXES_OF.get(operation)
     if axes_of is None or len(arguments[COINS[1]]) != 1:
         return ()
     try:
         axes = axes_of(arguments)
-    except ZeroDivisionError:
+    except (ZeroDivisionError, ValueError, OverflowError):
+        # NOTE: a draft that its own law cannot draw has no ratio, and rows that are not read may hold no numbers.
         return ()
     coins = exact([*arguments[COINS[0]].reshape(-1)[: len(axes) - 1], arguments[COINS[1]][0]])
     found = [[cell for cell in cells if cell.low <= coin < cell.high] for cells, coin in zip(axes, coins, strict=True)]
@@ -29,7 +40,7 @@ def cell_of(operation: str, arguments: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 def tokens_of(operation: str, outputs: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the tokens that the first request of a sampler emits, as far as its outputs say."""
-    if operation == CHAIN_SAMPLER:
+    if operation in (CHAIN_SAMPLER, BLOCK_SAMPLER):
         return tuple(int(token) for token in outputs["output_tokens"][0] if token >= 0)
     if not {"predict", "accept_index"} <= outputs.keys():
         return ()
@@ -46,11 +57,17 @@ def _tree_axes(arguments: Mapping[str, Any]) -> Sequence[Sequence[Cell]]:
     return tree_axes(scene, threshold, skip_duplicates=bool(arguments["skip_duplicates"]))
 
 
-def _chain_axes(arguments: Mapping[str, Any]) -> Sequence[Sequence[Cell]]:
+def _chain_axes(arguments: Mapping[str, Any], rule: ChainRule) -> Sequence[Sequence[Cell]]:
     draft = tuple(token for token in arguments["draft_tokens"].tolist() if token >= 0)
     target = {draft[:place]: exact(arguments["target_probs"][place]) for place in range(len(draft) + 1)}
     proposals = arguments["draft_probs"]
     if proposals is None:
-        return chain_axes(ChainScene(len(draft), target, {}, draft), draft)
+        return chain_axes(ChainScene(len(draft), target, {}, draft), draft, rule)
     proposal = {draft[:place]: exact(proposals[place]) for place in range(len(draft))}
-    return chain_axes(ChainScene(len(draft), target, proposal), draft)
+    return chain_axes(ChainScene(len(draft), target, proposal), draft, rule)
+
+
+_AXES_OF: dict[str, Callable[[Mapping[str, Any]], Sequence[Sequence[Cell]]]] = {
+    TREE_SAMPLER: _tree_axes,
+    **{rule.operation: partial(_chain_axes, rule=rule) for rule in (TOKEN_BY_TOKEN, AS_A_BLOCK)},
+}

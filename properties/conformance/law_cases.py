@@ -19,7 +19,7 @@ from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.properties.laws.chains import rows_of
 from specsim.properties.laws.chains import taken as taken_chains
 from specsim.properties.laws.support.checks import take_blocks
-from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER
+from specsim.properties.laws.support.sampling_cells import BLOCK_SAMPLER, CHAIN_SAMPLER
 from specsim.properties.property import Property
 
 Call = dict[str, Any]
@@ -132,7 +132,7 @@ def _answers(backend: Backend, operation: str, arguments: Call, with_scratch: bo
 
 
 def _alone(operation: str, arguments: Call, num_requests: int, request: int) -> Call:
-    if operation == CHAIN_SAMPLER:
+    if operation in (CHAIN_SAMPLER, BLOCK_SAMPLER):
         return taken_chains(arguments, [request])
     alone = dict(arguments)
     for spec in RECORDS[operation].contract.arrays:

@@ -116,6 +116,13 @@ def verify_tree_sampled_from_logits(arguments: Arguments, expected: Outputs, got
     return tied_requests(arguments)
 
 
+def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
+    """Return which requests have a row in which a tie decides about what is kept."""
+    num_requests, width = arguments["positions"].shape
+    rows = target_probabilities({**arguments, "num_draft_tokens": width}, expected, got)
+    return np.asarray(rows.reshape(num_requests, width).any(axis=1))
+
+
 def tied_requests(arguments: Arguments) -> Mask:
     """Return which requests of an acceptance from logits have a row in which a tie decides; without filters greedy."""
     num_requests, width = arguments["candidates"].shape
@@ -193,6 +200,7 @@ AS_RIGHT: dict[str, Callable[[Arguments, Outputs, Outputs], Mask]] = {
         target_probabilities,
         verify_tree_greedy_from_logits,
         verify_tree_sampled_from_logits,
+        sample_target_predict,
     )
 }
 """Of every operation that breaks ties, which units of an answer are as right as the reference's, or not compared."""

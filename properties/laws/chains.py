@@ -1,6 +1,7 @@
 """Laws of ragged chains: drafts are accepted below the ratio of two laws; a rejection draws from what is left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import pairwise
 
 import numpy as np
@@ -9,10 +10,14 @@ from hypothesis.strategies import SearchStrategy
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
 from specsim.properties.laws.support.decided import COIN_STEP, decide_chain
-from specsim.properties.strategies import acceptance as acceptance_strategies
+from specsim.properties.strategies import chains as chain_strategies
 
 _SAMPLER = "chain_speculative_sampling"
 _FINAL = "uniform_samples_for_final_sampling"
+_OF_DRAFTS = ("draft_tokens", "uniform_samples", "draft_probs")
+_OF_ROWS = ("target_probs", "target_predict")
+"""Arguments of ragged chains with an entry a draft, and with one more a request."""
+
 _SURE = 1 - 2.0**-16
 """Times it, no product in single precision rounds back to its factor."""
 
@@ -32,19 +37,25 @@ def chains_output_drafts_and_one_token(backend: Backend, case: Case) -> None:
     """The output is a prefix of the drafts before any -1, and one token; nothing impossible is accepted or drawn."""
     sampled = outputs_of(backend, _SAMPLER, case)
     for request, (first, last) in enumerate(rows_of(case)):
-        count = int(sampled["num_accepted_drafts"][request])
-        output = sampled["output_tokens"][request]
-        require_equal("the drafts", output[:count], case["draft_tokens"][first : first + count])
-        require((output[: count + 1] >= 0).all(), "an output token", output.tolist(), "a token")
-        require_equal("the padding", output[count + 1 :], np.full(len(output) - count - 1, -1))
-        target = case["target_probs"][first + request : last + request + 1]
-        chances = target[np.arange(count), output[:count]]
-        require((chances > 0).all(), "the chances of the accepted drafts", chances.tolist(), "above 0")
-        rest = target[count].copy()
+        count, output = require_possible_drafts(sampled, case, request)
+        rest = case["target_probs"][first + request + count].copy()
         if first + count < last and case["draft_tokens"][first + count] >= 0:
             rest = np.maximum(rest - proposal_at(case, first + count), 0)
         if rest.any():
             require(rest[output[count]] > 0, "the rest of the last token", rest[output[count]], "above 0")
+
+
+def require_possible_drafts(sampled: dict[str, Array], case: Case, request: int) -> tuple[int, Array]:
+    """Return the accepted drafts of a request and its output row; they are possible drafts, a token, and padding."""
+    first, last = rows_of(case)[request]
+    count, output = int(sampled["num_accepted_drafts"][request]), sampled["output_tokens"][request]
+    require_equal("the drafts", output[:count], case["draft_tokens"][first : first + count])
+    require((output[: count + 1] >= 0).all(), "an output token", output.tolist(), "a token")
+    require_equal("the padding", output[count + 1 :], np.full(len(output) - count - 1, -1))
+    target = case["target_probs"][first + request : last + request + 1]
+    chances = target[np.arange(count), output[:count]]
+    require((chances > 0).all(), "the chances of the accepted drafts", chances.tolist(), "above 0")
+    return count, output
 
 
 def a_rejection_that_leaves_nothing_draws_a_token(backend: Backend, case: Case) -> None:
@@ -57,31 +68,31 @@ def a_rejection_that_leaves_nothing_draws_a_token(backend: Backend, case: Case) 
     require(is_token.all(), "the last tokens", last.tolist(), "tokens")
 
 
-def equal_laws_accept_every_draft(backend: Backend, case: Case) -> None:
+def equal_laws_accept_every_draft(sampler: str, backend: Backend, case: Case) -> None:
     """Where the draft's law is the target's own, every possible draft is accepted."""
     rows = [row + request for request, (first, last) in enumerate(rows_of(case)) for row in range(first, last)]
     laws = case["target_probs"][rows]
     tokens = np.where(case["draft_tokens"] >= 0, laws.argmax(axis=1), -1)
     coins = np.minimum(case["uniform_samples"], np.float32(_SURE))
     agreed = {**case, "draft_probs": laws, "draft_tokens": tokens, "uniform_samples": coins}
-    counts = outputs_of(backend, _SAMPLER, agreed)["num_accepted_drafts"]
+    counts = outputs_of(backend, sampler, agreed)["num_accepted_drafts"]
     expected = [int(np.cumprod(tokens[first:last] >= 0).sum()) for first, last in rows_of(case)]
     require_equal("num_accepted_drafts", counts, expected)
 
 
-def absent_laws_mean_certain_drafts(backend: Backend, case: Case) -> None:
+def absent_laws_mean_certain_drafts(sampler: str, backend: Backend, case: Case) -> None:
     """Without the drafts' laws every draft counts as certain."""
     vocab = case["target_probs"].shape[1]
     certain = (np.arange(vocab) == case["draft_tokens"][:, None]).astype(np.float32)
-    given = outputs_of(backend, _SAMPLER, {**case, "draft_probs": certain})
-    absent = outputs_of(backend, _SAMPLER, {**case, "draft_probs": None})
+    given = outputs_of(backend, sampler, {**case, "draft_probs": certain})
+    absent = outputs_of(backend, sampler, {**case, "draft_probs": None})
     require_equal("output_tokens", absent["output_tokens"], given["output_tokens"])
 
 
-def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
+def a_padded_tail_ends_the_draft(sampler: str, backend: Backend, case: Case) -> None:
     """Drafts padded with -1 give what ragged ones give, whatever stands beside the padding."""
-    plain = outputs_of(backend, _SAMPLER, case)["output_tokens"]
-    got = outputs_of(backend, _SAMPLER, padded(case, 2))["output_tokens"]
+    plain = outputs_of(backend, sampler, case)["output_tokens"]
+    got = outputs_of(backend, sampler, padded(case, 2))["output_tokens"]
     require_equal("output_tokens of padded drafts", got[:, : plain.shape[1]], plain)
     require_equal("the rest", got[:, plain.shape[1] :], np.full((len(plain), got.shape[1] - plain.shape[1]), -1))
 
@@ -102,26 +113,42 @@ def rows_behind_the_last_token_do_not_matter(backend: Backend, case: Case) -> No
         require_equal(f"{name} beside rows of NaN", got[name], whole[name])
 
 
-def chains_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
+def chains_are_sampled_one_by_one(sampler: str, backend: Backend, case: Case) -> None:
     """A request's output is the same alone, and in any order of the batch."""
-    whole = outputs_of(backend, _SAMPLER, case)
+    whole = outputs_of(backend, sampler, case)
     for requests in arrangements(len(case["cu_num_drafts"]) - 1):
-        got = outputs_of(backend, _SAMPLER, taken(case, requests))
+        got = outputs_of(backend, sampler, taken(case, requests))
         for name in whole:
             require_equal(f"{name} of batch {requests}", got[name], whole[name][requests])
 
 
 def final_coin_draws_the_token_after_the_drafts(backend: Backend, case: Case) -> None:
     """Another final coin accepts the same drafts; coins after the first rejection do not matter."""
-    before = outputs_of(backend, _SAMPLER, case)
-    flipped = (1 - COIN_STEP - case[_FINAL]).astype(np.float32)
-    after = outputs_of(backend, _SAMPLER, {**case, _FINAL: flipped})
-    require_equal("num_accepted_drafts", after["num_accepted_drafts"], before["num_accepted_drafts"])
+    before = other_final_coins_accept_the_same_drafts(_SAMPLER, backend, case)
     coins = case["uniform_samples"].copy()
     for (first, last), count in zip(rows_of(case), before["num_accepted_drafts"].tolist(), strict=True):
         coins[first + count + 1 : last] = 0
     unused = outputs_of(backend, _SAMPLER, {**case, "uniform_samples": coins})
     require_equal("output_tokens under other unused coins", unused["output_tokens"], before["output_tokens"])
+
+
+def other_final_coins_accept_the_same_drafts(sampler: str, backend: Backend, case: Case) -> dict[str, Array]:
+    """Another final coin accepts the same drafts; return the outputs of the first."""
+    before = outputs_of(backend, sampler, case)
+    flipped = (1 - COIN_STEP - case[_FINAL]).astype(np.float32)
+    after = outputs_of(backend, sampler, {**case, _FINAL: flipped})
+    require_equal("num_accepted_drafts", after["num_accepted_drafts"], before["num_accepted_drafts"])
+    return before
+
+
+def of_sampler(sampler: str, law: Callable[[str, Backend, Case], object]) -> Callable[[Backend, Case], None]:
+    """Return a law of all samplers of chains as one of a sampler, under the same name."""
+
+    @wraps(law)
+    def holds(backend: Backend, case: Case) -> None:
+        law(sampler, backend, case)
+
+    return holds
 
 
 def rows_of(case: Case) -> list[tuple[int, int]]:
@@ -138,20 +165,19 @@ def proposal_at(case: Case, place: int) -> Array:
     return np.asarray(np.arange(vocab) == case["draft_tokens"][place]).astype(np.float32)
 
 
-def taken(case: Case, requests: Sequence[int]) -> Case:
-    """Return the case with only some requests, in the order given."""
+def taken(case: Case, requests: Sequence[int], ends: Sequence[int] | None = None) -> Case:
+    """Return the case with only some requests, in the order given; ``ends`` is where the drafts of each end earlier."""
     bounds = [rows_of(case)[request] for request in requests]
-    drafts = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(first, last) for first, last in bounds)])
-    rows = [np.arange(first + r, last + r + 1) for r, (first, last) in zip(requests, bounds, strict=True)]
-    return {
-        **case,
-        "draft_tokens": case["draft_tokens"][drafts],
-        "cu_num_drafts": np.cumsum([0, *(last - first for first, last in bounds)]).astype(np.int32),
-        "uniform_samples": case["uniform_samples"][drafts],
-        _FINAL: case[_FINAL][list(requests)],
-        "draft_probs": None if case["draft_probs"] is None else case["draft_probs"][drafts],
-        "target_probs": case["target_probs"][np.concatenate([np.zeros(0, dtype=np.int64), *rows])],
-    }
+    if ends is not None:
+        bounds = [(first, end) for (first, _), end in zip(bounds, ends, strict=True)]
+    none = np.zeros(0, dtype=np.int64)
+    drafts = np.concatenate([none, *(np.arange(first, last) for first, last in bounds)])
+    pairs = zip(requests, bounds, strict=True)
+    rows = np.concatenate([none, *(np.arange(first + r, last + r + 1) for r, (first, last) in pairs)])
+    places = {**dict.fromkeys(_OF_DRAFTS, drafts), **dict.fromkeys(_OF_ROWS, rows), _FINAL: list(requests)}
+    chosen = {name: case[name][at] for name, at in places.items() if case.get(name) is not None}
+    offsets = np.cumsum([0, *(last - first for first, last in bounds)]).astype(np.int32)
+    return {**case, **chosen, "cu_num_drafts": offsets}
 
 
 def padded(case: Case, count: int) -> Case:
@@ -174,19 +200,19 @@ def padded(case: Case, count: int) -> Case:
 
 
 def _chains() -> SearchStrategy[Case]:
-    return acceptance_strategies.chain_speculative_sampling()
+    return chain_strategies.chain_speculative_sampling()
 
 
 def _whole_chains() -> SearchStrategy[Case]:
-    return acceptance_strategies.chain_speculative_sampling(is_whole=True)
+    return chain_strategies.chain_speculative_sampling(is_whole=True)
 
 
 def _exact_chains() -> SearchStrategy[Case]:
-    return acceptance_strategies.chain_speculative_sampling(is_table=True)
+    return chain_strategies.chain_speculative_sampling(is_table=True)
 
 
 def _rounded_chains() -> SearchStrategy[Case]:
-    return acceptance_strategies.laws_that_round_apart()
+    return chain_strategies.laws_that_round_apart()
 
 
 _CHAIN = (_SAMPLER,)
@@ -195,10 +221,10 @@ PROPERTIES = (
     state("chains", ratios_decide_as_stated, _exact_chains, _CHAIN, "P08"),
     state("chains", chains_output_drafts_and_one_token, _chains, _CHAIN, "P07"),
     state("chains", a_rejection_that_leaves_nothing_draws_a_token, _rounded_chains, _CHAIN, "P07"),
-    state("chains", equal_laws_accept_every_draft, _whole_chains, _CHAIN, "P06"),
-    state("chains", absent_laws_mean_certain_drafts, _whole_chains, _CHAIN, "P63"),
-    state("chains", a_padded_tail_ends_the_draft, _chains, _CHAIN, "P37"),
+    state("chains", of_sampler(_SAMPLER, equal_laws_accept_every_draft), _whole_chains, _CHAIN, "P06"),
+    state("chains", of_sampler(_SAMPLER, absent_laws_mean_certain_drafts), _whole_chains, _CHAIN, "P63"),
+    state("chains", of_sampler(_SAMPLER, a_padded_tail_ends_the_draft), _chains, _CHAIN, "P37"),
     state("chains", rows_behind_the_last_token_do_not_matter, _whole_chains, _CHAIN, "P09"),
-    state("chains", chains_are_sampled_one_by_one, _chains, _CHAIN, "P31"),
+    state("chains", of_sampler(_SAMPLER, chains_are_sampled_one_by_one), _chains, _CHAIN, "P31"),
     state("chains", final_coin_draws_the_token_after_the_drafts, _chains, _CHAIN, "P09"),
 )

@@ -241,9 +241,9 @@ def constrained_runs(draw: st.DrawFn) -> SampledRun:
 
 
 @composite
-def seeded_runs(draw: st.DrawFn) -> SampledRun:
+def seeded_runs(draw: st.DrawFn, most_tokens: int = 32) -> SampledRun:
     """Draw a batch in which most requests are sampled, each with parameters and a seed of its own."""
-    vocab_size = draw(st.integers(4, 32))
+    vocab_size = draw(st.integers(4, most_tokens))
     prompts = draw(st.lists(_prompts(vocab_size), min_size=2, max_size=3))
     return SampledRun(
         config=draw(st.sampled_from(TREES)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import prod
 
 from specsim.conformance.backend import Backend
 from specsim.properties.distribution import (
@@ -20,9 +21,11 @@ from specsim.properties.distribution import (
 from specsim.properties.laws.support.checks import require, state
 from specsim.properties.laws.support.sampling_cells import (
     CHAIN_SAMPLER,
+    TOKEN_BY_TOKEN,
+    ChainRule,
     chain_axes,
     play_chains,
-    proposal_row,
+    ratio_at,
     slack_of,
 )
 from specsim.properties.strategies.sampling_scenes import ChainScene, chain_batches, chain_scenes, drawn_chains
@@ -37,11 +40,16 @@ def playing(backend: Backend, scenes: Sequence[ChainScene]) -> Play:
 
 
 def laws_of_chains(
-    scenes: Sequence[ChainScene], play: Play, slack: Fraction, slack_at_one: Fraction = NOTHING
+    scenes: Sequence[ChainScene],
+    play: Play,
+    slack: Fraction,
+    slack_at_one: Fraction = NOTHING,
+    rule: ChainRule = TOKEN_BY_TOKEN,
 ) -> list[list[tuple[Outcome, Fraction, Distribution]]]:
     """Return, for every scene, each draft with its chance and the exact law of what it emits; one batched call."""
     drawn = [(place, draft, chance) for place, scene in enumerate(scenes) for draft, chance in scene.drafts()]
-    cells = [enumerate_cells(chain_axes(scenes[place], draft), slack, slack_at_one) for place, draft, _ in drawn]
+    axes = [chain_axes(scenes[place], draft, rule) for place, draft, _ in drawn]
+    cells = [enumerate_cells(one, slack, slack_at_one) for one in axes]
     emitted = play([place for place, _, _ in drawn], [draft for _, draft, _ in drawn], [one.coins for one in cells])
     found: list[list[tuple[Outcome, Fraction, Distribution]]] = [[] for _ in scenes]
     for (place, draft, chance), one, outcomes in zip(drawn, cells, emitted, strict=True):
@@ -50,10 +58,14 @@ def laws_of_chains(
 
 
 def require_chain_law(
-    scenes: Sequence[ChainScene], play: Play, slack: Fraction, slack_at_one: Fraction = NOTHING
+    scenes: Sequence[ChainScene],
+    play: Play,
+    slack: Fraction,
+    slack_at_one: Fraction = NOTHING,
+    rule: ChainRule = TOKEN_BY_TOKEN,
 ) -> None:
     """Raise AssertionError unless every chain, continued to its longest output, has the target's law, term by term."""
-    for scene, laws in zip(scenes, laws_of_chains(scenes, play, slack, slack_at_one), strict=True):
+    for scene, laws in zip(scenes, laws_of_chains(scenes, play, slack, slack_at_one, rule), strict=True):
         horizon = scene.num_drafts + 1
         law: Distribution = {}
         for _, chance, emitted in laws:
@@ -81,18 +93,19 @@ def every_chain_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[Chai
 
 
 def acceptance_is_the_overlap(backend: Backend, scene: ChainScene) -> None:
-    """As many drafts are accepted as any lossless rule can: each with the chance that target and proposal share."""
+    """As many drafts are accepted as can be one by one: each with the chance that target and proposal share."""
     (laws,) = laws_of_chains([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
     for drafts in range(1, scene.num_drafts + 1):
         got = expected = NOTHING
         for draft, chance, law in laws:
             got += chance * sum((weight for sequence, weight in law.items() if len(sequence) > drafts), NOTHING)
-            shared = chance
-            for place in range(drafts):
-                proposal = proposal_row(scene, draft, place)[draft[place]]
-                shared *= min(scene.target[draft[:place]][draft[place]] / proposal, EVERYTHING)
-            expected += shared
+            expected += chance * accepted_one_by_one(scene, draft, drafts)
         require(got == expected, f"chance of {drafts} accepted drafts, {describe(scene)}", got, expected)
+
+
+def accepted_one_by_one(scene: ChainScene, draft: Outcome, count: int) -> Fraction:
+    """Return the chance that so many drafts or more are accepted where they are judged one by one."""
+    return prod((min(ratio_at(scene, draft, place), EVERYTHING) for place in range(count)), start=EVERYTHING)
 
 
 def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) -> None:
@@ -109,28 +122,32 @@ def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) 
 
 def last_token_of_a_chain_is_independent_of_other_coins(backend: Backend, scene: ChainScene) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
-    slack = slack_of(scene.vocab_size)
+    require_independent_last_tokens(scene, playing(backend, [scene]), slack_of(scene.vocab_size))
+
+
+def require_independent_last_tokens(
+    scene: ChainScene, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
+) -> None:
+    """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
     for draft, _ in scene.drafts():
-        axes = chain_axes(scene, draft)
+        axes = chain_axes(scene, draft, rule)
         tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
-        (emitted,) = play_chains(backend, [scene], [draft], [every_pair(tried, finals.coins)])
+        (emitted,) = play([0], [draft], [every_pair(tried, finals.coins)])
         for place, others in enumerate(tried.tolist()):
             law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
             accepted = {len(sequence) - 1 for sequence in law}
             what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"
             require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
             (count,) = accepted
-            expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count)}
+            expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count, rule)}
             require_same_law(f"last token of {what}", law, expected)
 
 
-def last_shares(scene: ChainScene, draft: Outcome, count: int) -> list[tuple[int, Fraction]]:
+def last_shares(
+    scene: ChainScene, draft: Outcome, count: int, rule: ChainRule = TOKEN_BY_TOKEN
+) -> list[tuple[int, Fraction]]:
     """Return the possible last tokens after so many accepted drafts, each with its chance."""
-    weights = list(scene.target[draft[:count]])
-    if count < len(draft):
-        proposal = proposal_row(scene, draft, count)
-        weights = [max(p - q, NOTHING) for p, q in zip(weights, proposal, strict=True)]
-    ends = shares(weights)
+    ends = shares(rule.rest(scene, draft, count))
     starts = [NOTHING, *ends[:-1]]
     return [(token, end - start) for token, (start, end) in enumerate(zip(starts, ends, strict=True)) if end > start]
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -12,13 +13,14 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
-from specsim.properties.distribution import EVERYTHING, Distribution, Outcome, Row, autoregressive
+from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, Outcome, Row, autoregressive
 from specsim.properties.laws.sampling_chain_law import describe as describe_chain
 from specsim.properties.laws.sampling_chain_law import last_shares
 from specsim.properties.laws.sampling_law import describe as describe_tree
 from specsim.properties.laws.support.checks import require, states
 from specsim.properties.laws.support.frequencies import Inconclusive, detectable_effect, sequential_law
 from specsim.properties.laws.support.sampling_cells import (
+    BLOCK_SAMPLER,
     CHAIN_SAMPLER,
     TREE_SAMPLER,
     chain_case,
@@ -26,9 +28,11 @@ from specsim.properties.laws.support.sampling_cells import (
     emitted_along_paths,
     emitted_in_rows,
     proposal_row,
+    shares_of_fronts,
     tree_case,
     walk_law,
 )
+from specsim.properties.strategies.limits import limits
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, drawn_chains, tree_scenes
 
 ALPHA = 1e-9
@@ -39,6 +43,7 @@ EFFECT = 0.15
 
 SAMPLER_OF_TREES = TREE_SAMPLER + SUFFIX
 SAMPLER_OF_CHAINS = CHAIN_SAMPLER + SUFFIX
+SAMPLER_OF_BLOCKS = BLOCK_SAMPLER + SUFFIX
 BATCH = 256
 """Requests of one call, which may take no longer than any other: an interpreted program takes milliseconds."""
 
@@ -68,12 +73,22 @@ def chain_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainSce
     Whichever drafts it accepts, one by one or a block at once: after a shorter output the target's tokens are drawn
     here, so that all outputs have one length.
     """
-    scene, seed = case
+    require_chain_frequencies(SAMPLER_OF_CHAINS, backend, *case)
+
+
+def block_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainScene, int]) -> None:
+    """Drawing its own coins, a sampler of blocks emits each sequence as often as the target does, as counts tell."""
+    require_chain_frequencies(SAMPLER_OF_BLOCKS, backend, *case)
+
+
+def require_chain_frequencies(sampler: str, backend: Backend, scene: ChainScene, seed: int) -> None:
+    """Raise AssertionError if what a sampler of chains emits for many seeds contradicts the target's law."""
     horizon = scene.num_drafts + 1
 
     def play(count: int, number: int) -> list[Outcome]:
         random = np.random.default_rng([seed, number, 1])
-        return [_drawn_on(scene, one, horizon, random) for one in play_chain(backend, scene, seed, count, number)]
+        emitted = play_chain(backend, scene, seed, count, number, sampler)
+        return [_drawn_on(scene, one, horizon, random) for one in emitted]
 
     expected = autoregressive(scene.target.__getitem__, horizon)
     require_frequencies(backend, f"frequencies of {describe_chain(scene)}", play, expected, seed)
@@ -87,20 +102,37 @@ def trees_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tup
         describe_tree(scene),
         partial(play_tree, backend, scene),
         seed,
-        walk_law(scene),
+        mean_drafts(walk_law(scene)),
         scene.num_steps,
     )
 
 
 def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tuple[ChainScene, int]) -> None:
-    """On average a verify of a chain accepts as many drafts as one that accepts them token by token, or more."""
+    """On average a verify of a chain accepts as many drafts as one that accepts them token by token, or more.
+
+    Of an implementation that says so no more are wanted than equal a draw of the target's own.
+    """
     scene, seed = case
     require_acceptance(
         backend,
         describe_chain(scene),
         partial(play_chain, backend, scene, seed),
         seed,
-        emission_law(scene),
+        mean_drafts(emission_law(scene, by_equal_draws=limits().accepts_equal_draws)),
+        scene.num_drafts,
+    )
+
+
+def blocks_keep_no_fewer_drafts_than_their_shares(backend: Backend, case: tuple[ChainScene, int]) -> None:
+    """On average a verify of a block keeps each front of the drafts with its share, or more often."""
+    scene, seed = case
+    kept = [chance * sum(shares_of_fronts(scene, draft)[1:], NOTHING) for draft, chance in scene.drafts()]
+    require_acceptance(
+        backend,
+        describe_chain(scene),
+        partial(play_chain, backend, scene, seed, sampler=SAMPLER_OF_BLOCKS),
+        seed,
+        sum(kept, NOTHING),
         scene.num_drafts,
     )
 
@@ -111,14 +143,16 @@ def play_tree(backend: Backend, scene: TreeScene, count: int, number: int) -> li
     return emitted_along_paths(backend.run(SAMPLER_OF_TREES, arguments).outputs)
 
 
-def play_chain(backend: Backend, scene: ChainScene, seed: int, count: int, number: int) -> list[Outcome]:
+def play_chain(
+    backend: Backend, scene: ChainScene, seed: int, count: int, number: int, sampler: str = SAMPLER_OF_CHAINS
+) -> list[Outcome]:
     """Return what so many verifies of a chain emit with one seed, each of a draft of its own."""
     drafts = scene.drafts()
     chances = np.array([float(chance) for _, chance in drafts])
     random = np.random.default_rng([seed, number])
     drawn = [drafts[place][0] for place in random.choice(len(drafts), size=count, p=chances / chances.sum())]
     arguments = {**chain_case([scene] * count, drawn, [1] * count), "seed": number}
-    return emitted_in_rows(backend.run(SAMPLER_OF_CHAINS, arguments).outputs)
+    return emitted_in_rows(backend.run(sampler, arguments).outputs)
 
 
 def _walked_on(scene: TreeScene, emitted: Outcome, random: np.random.Generator) -> Outcome:
@@ -145,18 +179,22 @@ def _token_of(row: Row, random: np.random.Generator) -> int:
     return int(random.choice(len(row), p=[float(share) for share in row]))
 
 
-def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expected: Distribution, most: int) -> None:
-    """Raise AssertionError if fewer drafts are accepted than a law says, by more than chance: one alarm in a billion.
+def mean_drafts(law: Distribution) -> Fraction:
+    """Return the average of accepted drafts: an output has one token more."""
+    return sum((share * (len(outcome) - 1) for outcome, share in law.items()), NOTHING)
+
+
+def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expected: Fraction, most: int) -> None:
+    """Raise AssertionError if fewer drafts are accepted than a rule does, by more than chance: one alarm in a billion.
 
     Parameters
     ----------
-    expected : mapping of outcome to probability
-        What is emitted token by token; an output has one token more than accepted drafts.
+    expected : Fraction
+        The average of the drafts that the rule accepts.
     most : int
         The drafts that can be accepted.
     """
-    count = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES)
-    wanted = float(sum((share * (len(outcome) - 1) for outcome, share in expected.items()), Fraction(0)))
+    count, wanted = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES), float(expected)
     outcomes = played(play, count, seed)
     got = sum(len(outcome) - 1 for outcome in outcomes) / count
     # NOTE: by Hoeffding's inequality, whatever the law of the counts, which lie between 0 and the most.
@@ -171,19 +209,22 @@ def played(play: Play, number: int, seed: int) -> list[Outcome]:
     return [one for start in starts for one in play(min(BATCH, number - start), (seed + start) % 2**32)]
 
 
-def emission_law(scene: ChainScene) -> Distribution:
-    """Return the exact law of what a chain emits in one verify, over the draws of its draft."""
+def emission_law(scene: ChainScene, *, by_equal_draws: bool = False) -> Distribution:
+    """Return the exact law of what a chain emits in one verify, over the draws of its draft.
+
+    Drafts are accepted token by token, or if they equal a draw of the target's own.
+    """
     law: Distribution = {}
     for draft, chance in scene.drafts():
         passed = chance
         for count in range(len(draft) + 1):
-            accepted = EVERYTHING
+            accepted, certain = EVERYTHING, replace(scene, certain=draft) if by_equal_draws else scene
             if count < len(draft):
-                proposal = proposal_row(scene, draft, count)[draft[count]]
+                proposal = proposal_row(certain, draft, count)[draft[count]]
                 accepted = min(scene.target[draft[:count]][draft[count]] / proposal, EVERYTHING)
             ends = passed if count == len(draft) else passed * (EVERYTHING - accepted)
             if ends:
-                for token, share in last_shares(scene, draft, count):
+                for token, share in last_shares(certain, draft, count):
                     sequence = (*draft[:count], token)
                     law[sequence] = law.get(sequence, Fraction(0)) + ends * share
             passed *= accepted
@@ -226,6 +267,8 @@ PROPERTIES = states(
     "sampling_frequency_law",
     (tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
     (chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
+    (block_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_BLOCKS,), "P04"),
     (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, (SAMPLER_OF_TREES,), "P63"),
     (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, (SAMPLER_OF_CHAINS,), "P63"),
+    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, (SAMPLER_OF_BLOCKS,), "P63"),
 )

@@ -15,11 +15,12 @@ CONFIGURED_WIDTH = 4
 TILE = 8
 
 
-def _walking(
+def walking(
     children_of: Any = lambda siblings, arguments, request, node: siblings,
     chosen_after: Any = lambda arguments, request, node, child: arguments["target_predict"][request, node],
+    bonus_after: Any = lambda arguments, request, node: arguments["target_predict"][request, node],
 ) -> Callable[[Function], Function]:
-    """Inject a walk like that of the correct function, but among other children or along other choices."""
+    """Inject a walk like the correct one, but among other children, along other choices, or to another bonus token."""
 
     def verify(**arguments: Any) -> tuple[Array, Array, Array]:
         candidates, num_steps = arguments["candidates"], arguments["num_steps"]
@@ -31,7 +32,7 @@ def _walking(
             path = [0]
             while len(path) <= num_steps:
                 node = path[-1]
-                children = children_of(_children(arguments, request, node), arguments, request, node)
+                children = children_of(children_after(arguments, request, node), arguments, request, node)
                 matching = [n for n in children if candidates[request, n] == chosen_after(arguments, request, node, n)]
                 if not matching:
                     break
@@ -40,7 +41,7 @@ def _walking(
                 accept_index[request, place] = request * num_nodes + node
                 follows = path[place + 1] if place + 1 < len(path) else node
                 predict[request * num_nodes + node] = (
-                    candidates[request, follows] if follows != node else arguments["target_predict"][request, node]
+                    candidates[request, follows] if follows != node else bonus_after(arguments, request, node)
                 )
             num_accepted_drafts[request] = len(path) - 1
         return predict, accept_index, num_accepted_drafts
@@ -48,7 +49,8 @@ def _walking(
     return instead(verify)
 
 
-def _children(arguments: Named, request: int, node: int) -> list[int]:
+def children_after(arguments: Named, request: int, node: int) -> list[int]:
+    """Return the children of a node of a request, in order."""
     links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
     return list(Topology.from_links(*links).children[node])
 
@@ -80,7 +82,7 @@ def _rows_by_request_number(arguments: Named) -> None:
 def _all_matches_counted(outputs: Named, arguments: Named) -> None:
     for request, tokens in enumerate(arguments["candidates"].tolist()):
         chosen = arguments["target_predict"][request]
-        pairs = [(node, child) for node in range(len(tokens)) for child in _children(arguments, request, node)]
+        pairs = [(node, child) for node in range(len(tokens)) for child in children_after(arguments, request, node)]
         matches = sum(tokens[child] == chosen[node] for node, child in pairs)
         most = arguments["num_steps"]
         outputs["num_accepted_drafts"][request] = max(min(matches, most), outputs["num_accepted_drafts"][request])
@@ -175,16 +177,16 @@ def _keys_start_late(outputs: Named, arguments: Named) -> None:
 MUTANTS = (
     *mutants_of(
         "verify_tree_greedy",
-        ("V16", "The first draft is accepted unverified.", _walking(chosen_after=_of_the_draft_itself)),
-        ("V03", "A child is tested against its own row, not its parent's.", _walking(chosen_after=_of_the_child)),
+        ("V16", "The first draft is accepted unverified.", walking(chosen_after=_of_the_draft_itself)),
+        ("V03", "A child is tested against its own row, not its parent's.", walking(chosen_after=_of_the_child)),
         ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
         ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
         ("PV05", "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
-        ("OWN-48", "Of equal siblings the higher wins.", _walking(lambda siblings, *_: siblings[::-1])),
-        ("OWN-391", "Siblings are tried by ascending number.", _walking(lambda siblings, *_: sorted(siblings))),
-        ("OWN-392", "A link to a smaller number is taken for the end.", _walking(_links_lead_on)),
-        ("OWN-397", "A sibling with a larger token ends the search.", _walking(_up_to_a_larger_token)),
-        ("OWN-49", "Only the first child is tried.", _walking(lambda siblings, *_: siblings[:1])),
+        ("OWN-48", "Of equal siblings the higher wins.", walking(lambda siblings, *_: siblings[::-1])),
+        ("OWN-391", "Siblings are tried by ascending number.", walking(lambda siblings, *_: sorted(siblings))),
+        ("OWN-392", "A link to a smaller number is taken for the end.", walking(_links_lead_on)),
+        ("OWN-397", "A sibling with a larger token ends the search.", walking(_up_to_a_larger_token)),
+        ("OWN-49", "Only the first child is tried.", walking(lambda siblings, *_: siblings[:1])),
         ("OWN-50", "The walk ends one step early.", _one_step_fewer),
         ("OWN-51", "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),

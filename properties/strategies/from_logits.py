@@ -9,8 +9,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.contracts.chains import draft_logits_read, target_logits_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.strategies.acceptance import LARGEST_CHEAP_VOCABULARY, SMALL_TREES, sampled_trees, switches
+from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
+from specsim.properties.strategies.chains import LARGEST_CHEAP_VOCABULARY
 from specsim.properties.strategies.distributions import thresholds, uniform_coins, vocab_sizes
 from specsim.properties.strategies.filters import (
     TEMPERATURES,

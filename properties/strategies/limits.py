@@ -28,6 +28,7 @@ OF_SCRATCH = ("acceptance.rejected_children_are_remembered",)
 OF_ACCEPTANCE = (
     "sampling_frequency_law.trees_accept_no_fewer_drafts_than_token_by_token",
     "sampling_frequency_law.chains_accept_no_fewer_drafts_than_token_by_token",
+    "sampling_frequency_law.blocks_keep_no_fewer_drafts_than_their_shares",
 )
 OF_DRAFTS = (
     "engine.acceptance_is_what_the_draft_promises",
@@ -123,7 +124,7 @@ def leaves_out(name: str, declared: Limits) -> str:
         return ACCEPTANCE
     if name in OF_DRAFTS and declared.has_own_drafts:
         return DRAFTS
-    if name in OF_SCHEDULES and declared.verifies_by_draws:
+    if name in OF_SCHEDULES and declared.accepts_equal_draws:
         return SCHEDULES
     return ""
 

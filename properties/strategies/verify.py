@@ -16,7 +16,7 @@ from specsim.properties.strategies.arrays import (
     one_of_evenly,
     overridden,
 )
-from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
@@ -69,6 +69,31 @@ def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
         for tree, (kind, source) in zip(drawn.requests, drawn.others, strict=True)
     ]
     return {**drawn.arguments(), "target_predict": drawn.stacked(targets, np.int64)}
+
+
+@composite
+def verify_chain_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw ragged chains that agree with the target up to a place of their own, and some drafts after it again."""
+    most = draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
+    requests = [_greedy_chain(*drawn) for drawn in draw(batch(st.tuples(st.integers(0, most), bulk()), max_requests))]
+    counts = [len(tokens) for tokens, _ in requests]
+    target_predict = np.concatenate([np.zeros(0, dtype=np.int64), *(chosen for _, chosen in requests)])
+    return {
+        "draft_tokens": np.concatenate([np.zeros(0, dtype=np.int64), *(tokens for tokens, _ in requests)]),
+        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
+        "target_predict": draw(overridden(target_predict, (0, 1, 2**31 - 1))),
+        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
+    }
+
+
+def _greedy_chain(count: int, source: Bulk) -> tuple[Array, Array]:
+    """Return the drafts of a chain, one in four ended by -1, and the target's choices: they differ at one place."""
+    tokens, end = source.integers(count, 0, 2), source.integer(0, count)
+    chosen = np.append(tokens, source.integer(0, 2))
+    chosen[end] = (chosen[end] + 1) % 3
+    if count and source.integer(0, 3) == 3:
+        tokens[source.integer(0, count - 1)] = -1
+    return tokens, chosen
 
 
 @made_once

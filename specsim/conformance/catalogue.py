@@ -14,6 +14,7 @@ from typing import Any
 
 from specsim.algorithms import check_registration, find_algorithm, target_verify_width
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
+from specsim.host.budget import agree_on_tier, align_verify_budget, verify_graph_tier, verify_token_budget
 from specsim.host.dflash import target_feature_layers
 from specsim.host.grammar import advance_grammar, traverse_tree
 from specsim.host.metrics import (
@@ -26,6 +27,7 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merge_drafts, share_draft_nodes
+from specsim.host.noise import stream_key, stream_uniform
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
 from specsim.host.schedules import choose_verify_lens, should_verify
@@ -151,6 +153,8 @@ _HOST_FUNCTIONS = (
     _host(share_draft_nodes, "ngram", "semantics A.13b"),
     _host(merge_drafts, "ngram", "semantics A.13b"),
     _host(draft_with_corpora, "ngram", "semantics A.13b"),
+    _host(stream_key, "noise", "semantics Q.3", conformance_only=True),
+    _host(stream_uniform, "noise", "semantics Q.3", conformance_only=True),
     _host(as_one_token_extend, "padding", "semantics D.9", conformance_only=True),
     _host(get_draft_extend_lens, "padding", "semantics D.6", conformance_only=True),
     _host(pad_inputs_to_size, "padding", "semantics D.9, E.1"),
@@ -166,6 +170,10 @@ _HOST_FUNCTIONS = (
     _host(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
     _host(apply_logit_processors, "processors", "semantics B.4"),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
+    _host(verify_token_budget, "scheduled", "semantics Q.1.4", conformance_only=True),
+    _host(verify_graph_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
+    _host(agree_on_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
+    _host(align_verify_budget, "scheduled", "semantics Q.1.4", conformance_only=True),
     _host(choose_verify_lens, "schedules", "semantics Q.1.1", conformance_only=True),
     _host(should_verify, "schedules", "semantics Q.1.1", conformance_only=True),
     _host(chunk_length, "scheduling", "semantics I.8"),

@@ -103,8 +103,7 @@ def _facts(case: Case, request: int, node: int, num_nodes: int) -> list[str]:
 
     token, chosen = of_node("candidates", "draft_token"), of_node("target_predict")
     facts = [f" token {token}"] if token is not None else []
-    facts += [f" -> {chosen}"] if chosen is not None else []
-    return facts + _row("row", of_node("target_probs", "logits")) + _coin(of_node("uniform_samples"))
+    return facts + _choice(chosen) + _row("row", of_node("target_probs", "logits")) + _coin(of_node("uniform_samples"))
 
 
 def _draw_chain(case: Case, ends: Any, request: int) -> str:
@@ -114,17 +113,24 @@ def _draw_chain(case: Case, ends: Any, request: int) -> str:
         for name in ("uniform_samples", "uniform_samples_for_final_sampling", "draft_probs", "target_probs")
     )
     lines = [f"request {request}: {last - first} drafts"]
+
+    def of_target(place: int) -> list[str]:
+        return _choice(_at(arrays.get("target_predict"), place)) + _row("row", _at(targets, place))
+
     for entry in range(first, last):
-        facts = _row("proposed by", _at(proposals, entry)) + _row("row", _at(targets, entry + request))
-        facts += _coin(_at(coins, entry))
+        facts = _row("proposed by", _at(proposals, entry)) + of_target(entry + request) + _coin(_at(coins, entry))
         lines.append(f"draft {entry - first} token {_at(arrays['draft_tokens'], entry)}{''.join(facts)}")
-    final_draw = _row("row", _at(targets, last + request)) + _coin(_at(finals, request))
+    final_draw = of_target(last + request) + _coin(_at(finals, request))
     lines += [f"then{''.join(final_draw)}"] if final_draw else []
     rows = [_at(one.outputs.get("output_tokens"), request) for one in (case.expected, case.observed)]
     tokens = [[int(token) for token in row if token >= 0] for row in rows if row is not None]
     if len(tokens) == 2 and tokens[0] != tokens[1]:
         lines.append(f"output {tokens[1]}, but should be {tokens[0]}")
     return "\n  ".join(lines)
+
+
+def _choice(token: Any) -> list[str]:
+    return [] if token is None else [f" -> {token}"]
 
 
 def _at(rows: Any, place: int) -> Any:

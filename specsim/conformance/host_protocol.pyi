@@ -3,12 +3,14 @@
 import specsim.algorithms
 import specsim.algorithms.builtin
 import specsim.host.adaptive
+import specsim.host.budget
 import specsim.host.dflash
 import specsim.host.grammar
 import specsim.host.metrics
 import specsim.host.ngram.corpus
 import specsim.host.ngram.merging
 import specsim.host.ngram.store
+import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
 import specsim.host.schedules
@@ -47,6 +49,8 @@ class HostFunctions:
     share_draft_nodes = staticmethod(specsim.host.ngram.merging.share_draft_nodes)
     merge_drafts = staticmethod(specsim.host.ngram.merging.merge_drafts)
     draft_with_corpora = staticmethod(specsim.host.ngram.merging.draft_with_corpora)
+    stream_key = staticmethod(specsim.host.noise.stream_key)
+    stream_uniform = staticmethod(specsim.host.noise.stream_uniform)
     as_one_token_extend = staticmethod(specsim.phases.padding.as_one_token_extend)
     get_draft_extend_lens = staticmethod(specsim.phases.extend.get_draft_extend_lens)
     pad_inputs_to_size = staticmethod(specsim.phases.padding.pad_inputs_to_size)
@@ -62,6 +66,10 @@ class HostFunctions:
     to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
     apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
     resolve = staticmethod(specsim.rules.order.resolve)
+    verify_token_budget = staticmethod(specsim.host.budget.verify_token_budget)
+    verify_graph_tier = staticmethod(specsim.host.budget.verify_graph_tier)
+    agree_on_tier = staticmethod(specsim.host.budget.agree_on_tier)
+    align_verify_budget = staticmethod(specsim.host.budget.align_verify_budget)
     choose_verify_lens = staticmethod(specsim.host.schedules.choose_verify_lens)
     should_verify = staticmethod(specsim.host.schedules.should_verify)
     chunk_length = staticmethod(specsim.host.scheduling.chunk_length)

@@ -38,24 +38,18 @@ LARGEST_DRAWN = 1 << 20
 TIES = "ties that are broken otherwise than by the contract"
 ACCEPTANCE = "how many drafts a sampler without coins accepts"
 DRAFTS = "drafts of workers, and what they keep for them"
-LOOK_AHEAD = "schedules that stop before the draft after their cut"
+DRAWS = "draws"
+"""What is accepted where verification draws the target's own tokens: the drafts that equal them."""
 SCHEDULES = "schedules that stop before what they read"
+LOOK_AHEAD = "schedules that stop before the draft after their cut"
 CHOICES = {
-    "TIES": "any",
-    "ACCEPTANCE": "any",
-    "LOCKSTEP": "outputs",
-    "BONUS_AT_CUT": "coupled",
-    "VERIFICATION": "sampled",
+    "TIES": ("any",),
+    "ACCEPTANCE": ("any", DRAWS),
+    "LOCKSTEP": ("outputs",),
+    "BONUS_AT_CUT": ("coupled",),
 }
-"""The only value that each of these attributes may have."""
-WORDS = {
-    **SWITCHES,
-    "TIES": TIES,
-    "ACCEPTANCE": ACCEPTANCE,
-    "LOCKSTEP": DRAFTS,
-    "BONUS_AT_CUT": LOOK_AHEAD,
-    "VERIFICATION": SCHEDULES,
-}
+"""The values that each of these attributes may have; the first leaves out what the attribute stands for."""
+WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS, "BONUS_AT_CUT": LOOK_AHEAD}
 """What is left out where a module declares one of these attributes."""
 
 FIELDS = {
@@ -71,7 +65,6 @@ FIELDS = {
     "ACCEPTANCE": "accepts_any_number",
     "LOCKSTEP": "has_own_drafts",
     "BONUS_AT_CUT": "judges_draft_after_cut",
-    "VERIFICATION": "verifies_by_draws",
 }
 """The field of ``Limits`` that each attribute stands for; a switch is without the attribute what the field is."""
 
@@ -109,12 +102,13 @@ class Limits:
         Whether memory is written that is there for the operation itself. Functions may lack it otherwise.
     accepts_any_number : bool
         Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
+    accepts_equal_draws : bool
+        Whether drafts are accepted that equal a draw of the target's own, as sampled verify does: a sampler that draws
+        its own coins accepts no other number of them, and every schedule keeps the law.
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
     judges_draft_after_cut : bool
         Whether the draft after the last verified one is judged too, and is the bonus token where it is accepted.
-    verifies_by_draws : bool
-        Whether drafts are accepted that equal the target's own draws, so that every schedule keeps the law.
     most : mapping
         The largest number of what ``AXES_OF`` counts, in every operation, where no larger calls are wanted.
     """
@@ -130,9 +124,9 @@ class Limits:
     takes_thresholds: bool = True
     writes_scratch: bool = True
     accepts_any_number: bool = False
+    accepts_equal_draws: bool = False
     has_own_drafts: bool = False
     judges_draft_after_cut: bool = False
-    verifies_by_draws: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -231,7 +225,9 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         One line says what of it makes no sense.
     """
     chosen: dict[str, Any] = {FIELDS[attribute]: _switch(module, name, attribute) for attribute in SWITCHES}
-    chosen |= {FIELDS[attribute]: _choice(module, name, attribute) for attribute in CHOICES}
+    choices = {attribute: _choice(module, name, attribute) for attribute in CHOICES}
+    chosen |= {FIELDS[attribute]: value == CHOICES[attribute][0] for attribute, value in choices.items()}
+    chosen["accepts_equal_draws"] = choices["ACCEPTANCE"] == DRAWS
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):
         raise BadLimits(f"{name}.LIMITS is {said(declared)}, but should be a dictionary by operation")
@@ -280,13 +276,12 @@ def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
     return value
 
 
-def _choice(module: Mapping[str, Any], name: str, attribute: str) -> bool:
-    value, only = module.get(attribute), CHOICES[attribute]
-    if value not in (None, only):
-        raise BadLimits(
-            f'{name}.{attribute} is {said(value)}, but should be "{only}", because nothing else is a choice'
-        )
-    return value is not None
+def _choice(module: Mapping[str, Any], name: str, attribute: str) -> str | None:
+    value, choices = module.get(attribute), CHOICES[attribute]
+    if value is None or (isinstance(value, str) and value in choices):
+        return value
+    wanted = " or ".join(f'"{one}"' for one in choices)
+    raise BadLimits(f"{name}.{attribute} is {said(value)}, but should be {wanted}, because nothing else is a choice")
 
 
 def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Values]:

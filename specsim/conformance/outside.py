@@ -74,7 +74,7 @@ def _has_padded_proposal(operation: Operation, arguments: Mapping[str, Any], bin
 
 
 def _has_proposals(operation: Operation, arguments: Mapping[str, Any]) -> bool:
-    is_of_chains = operation.name.removesuffix(SUFFIX) == "chain_speculative_sampling"
+    is_of_chains = operation.name.removesuffix(SUFFIX) in ("chain_speculative_sampling", "chain_block_verification")
     return is_of_chains and arguments["draft_probs"] is not None
 
 
@@ -114,7 +114,7 @@ def _is_defined(operation: Operation, name: str, arguments: Mapping[str, Any], b
     """Return which entries of an array carry meaning; without its coins no one knows which rows a chain reads."""
     spec = next(spec for spec in operation.contract.arrays if spec.name == name)
     shape = np.shape(arguments[name])
-    if spec.defined.rule == "chain" and "uniform_samples" not in arguments:
+    if spec.defined.rule in ("chain", "block") and "uniform_samples" not in arguments:
         return np.ones(shape, dtype=np.bool_)
     return defined_mask(spec, shape, arguments, bindings)
 

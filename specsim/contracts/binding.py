@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from specsim.contracts.attended import pages_read, slots_read
 from specsim.contracts.axes import evaluate, names_of
-from specsim.contracts.chains import draft_logits_read, draft_rows_read, target_logits_read, target_rows_read
+from specsim.contracts.chains import (
+    block_draft_rows_read,
+    block_target_rows_read,
+    draft_logits_read,
+    draft_rows_read,
+    target_logits_read,
+    target_rows_read,
+)
 from specsim.contracts.compiled import compile_contract
 from specsim.contracts.contract import ArraySpec, Contract, Defined
 from specsim.contracts.faults import reject
@@ -28,6 +35,9 @@ ROWS_READ = {
     "target_logits": target_logits_read,
 }
 """Which rows of a chain's probabilities or logits carry meaning."""
+
+ROWS_OF_BLOCKS = {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read}
+"""The same of a chain that is judged as a block."""
 
 
 def bind(name: str, contract: Contract, arguments: Mapping[str, Any]) -> Bindings:
@@ -76,6 +86,8 @@ def defined_mask(
         return mask
     if rule.rule == "chain":
         return mask & (ROWS_READ[rule.by](arrays)[:, None])
+    if rule.rule == "block":
+        return mask & (ROWS_OF_BLOCKS[rule.by](arrays)[:, None])
     if rule.rule == "attended":
         read = pages_read(arrays) if rule.by == "cache_seqlens" else slots_read(arrays, shape[0])
         return mask & read.reshape(*read.shape, *(1 for _ in shape[read.ndim :]))

@@ -1,4 +1,7 @@
-"""Which rows the walk of a ragged chain reads: up to the one that its last token is drawn from."""
+"""Which rows the walk of a ragged chain reads: up to the one that its last token is drawn from.
+
+A chain that is judged as a block reads those of all its drafts, and the row after them only where it keeps them all.
+"""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -22,6 +25,19 @@ def draft_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
 def target_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
     """Return which rows of ``target_probs`` are read, bool [drafted+request]."""
     return _target_rows(len(arguments["target_probs"]), _walks_of_probabilities(arguments))
+
+
+def block_draft_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
+    """Return which rows of ``draft_probs`` a block reads, bool [drafted]: those of all drafts before a -1."""
+    return _draft_rows(arguments, _drafts_of(arguments))
+
+
+def block_target_rows_read(arguments: Arguments) -> NDArray[np.bool_]:
+    """Return which rows of ``target_probs`` a block reads, bool [drafted+request]."""
+    read = np.zeros(len(arguments["target_probs"]), dtype=np.bool_)
+    for request, (first, end, _) in enumerate(_drafts_of(arguments)):
+        read[first + request : end + request + _keeps_all(arguments, request, first, end)] = True
+    return read
 
 
 def draft_logits_read(arguments: Arguments) -> NDArray[np.bool_]:
@@ -66,6 +82,22 @@ def _walks_of_probabilities(arguments: Arguments) -> list[Walk]:
         return offered > 0 and float(coins[place]) * offered < float(target[place + request, token])
 
     return _walks(arguments, target.shape[1], accepts)
+
+
+def _drafts_of(arguments: Arguments) -> list[Walk]:
+    """Return where the drafts of every request start and end, as walks that reject none."""
+    return _walks(arguments, arguments["target_probs"].shape[1], lambda request, place, token: True)
+
+
+def _keeps_all(arguments: Arguments, request: int, first: int, end: int) -> bool:
+    """Return whether the last of the drafts that are judged as a block is kept, and all others with it."""
+    tokens, target, draft = arguments["draft_tokens"], arguments["target_probs"], arguments["draft_probs"]
+    share = 1.0
+    for place in range(first, end):
+        token = int(tokens[place])
+        offered = 1.0 if draft is None else float(draft[place, token])
+        share = min(share * float(target[place + request, token]) / offered, 1.0) if offered > 0 else 0.0
+    return first == end or float(arguments["uniform_samples"][end - 1]) < share
 
 
 def _walks_of_logits(arguments: Arguments) -> list[Walk]:

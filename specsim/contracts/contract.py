@@ -60,6 +60,7 @@ class Defined:
     ``rows``    of row i, the first ``by[i, -1]`` entries;
     ``length``  the first n entries, n the value of the expression ``by`` (``sum_x`` stands for the sum of array x);
     ``chain``   of the rows of a ragged chain, ``by`` of either side, those that its walk reads (semantics B.9);
+    ``block``   the same of a chain that is judged as a block (semantics B.9b);
     ``attended``  those that hold keys: pages of a table, ``by`` lengths, or slots of a pool, ``by`` such a table;
     ``live``    every entry but those of dump slot 0;
     ``owned``   entry i where entry i of the array ``by``, a slot, is not dump slot 0.

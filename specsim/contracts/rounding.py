@@ -60,6 +60,16 @@ def log_ratio_bound(target_exponent: float, draft_exponent: float) -> float:
     return 4 * EPSILON * (target_exponent + draft_exponent + 1)
 
 
+def race_bound(vocab_size: int, largest_exponent: float) -> float:
+    """Return the largest error of the logarithm of a ratio of two arrival times in float32.
+
+    A time is an exponential number over a weight. The number rounds by a few spacings, those of a logarithm and of two
+    quotients; the weight as any probability from logits, to which ``log_ratio_bound`` adds what exponents round.
+    """
+    weights = 2 * rounding_bound(vocab_size) + log_ratio_bound(largest_exponent, 0.0) if vocab_size else 0.0
+    return EPSILON * STAGES + weights
+
+
 def is_rounded_logprob(expected: NDArray[np.floating], got: NDArray[np.floating], vocab_size: int) -> NDArray[np.bool_]:
     """Return where log-probabilities differ by no more than those of two correct softmaxes may."""
     wanted, found = expected.astype(np.float64), got.astype(np.float64)

@@ -24,6 +24,34 @@ from specsim.rejection import Reason
 _ROOT = Requirement("node >= 1", "a tree has a root")
 _VOCABULARY = Requirement("vocab >= 1", "a distribution is over at least one token")
 
+
+def _contract_of_chains(rows_read: str) -> Contract:
+    """Return the contract of a sampler of chains; ``rows_read`` is the rule of the rows that carry meaning."""
+    return Contract(
+        parameters=(
+            *CHAINS,
+            array(
+                "draft_probs",
+                "float32 [drafted, vocab]",
+                Unit.PROBABILITY,
+                within=("0", "1"),
+                defined=Defined(rows_read, "draft_probs"),
+                optional=True,
+            ),
+            array(
+                "target_probs",
+                "float32 [drafted+request, vocab]",
+                Unit.PROBABILITY,
+                within=("0", "1"),
+                defined=Defined(rows_read, "target_probs"),
+            ),
+            MAX_NUM_DRAFTS,
+        ),
+        outputs=CHAIN_OUTPUTS,
+        requires=(_VOCABULARY,),
+    )
+
+
 OPERATIONS = (
     Operation(
         name="generate_coins",
@@ -72,30 +100,15 @@ OPERATIONS = (
         name="chain_speculative_sampling",
         group="acceptance",
         summary="Rejection sampling of ragged chains against the draft's own probabilities.",
-        contract=Contract(
-            parameters=(
-                *CHAINS,
-                array(
-                    "draft_probs",
-                    "float32 [drafted, vocab]",
-                    Unit.PROBABILITY,
-                    within=("0", "1"),
-                    defined=Defined("chain", "draft_probs"),
-                    optional=True,
-                ),
-                array(
-                    "target_probs",
-                    "float32 [drafted+request, vocab]",
-                    Unit.PROBABILITY,
-                    within=("0", "1"),
-                    defined=Defined("chain", "target_probs"),
-                ),
-                MAX_NUM_DRAFTS,
-            ),
-            outputs=CHAIN_OUTPUTS,
-            requires=(_VOCABULARY,),
-        ),
+        contract=_contract_of_chains("chain"),
         source="semantics B.9",
+    ),
+    Operation(
+        name="chain_block_verification",
+        group="acceptance",
+        summary="Verification of ragged chains whose drafts are judged together, each chain as a block.",
+        contract=_contract_of_chains("block"),
+        source="semantics B.9b",
     ),
     Operation(
         name="generate_simulated_accept_index",

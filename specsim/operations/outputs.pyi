@@ -105,6 +105,42 @@ class VerifyTreeGreedyOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class VerifyChainGreedyOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_chain_greedy`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
+class RaggedVerifyWindowOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``ragged_verify_window`` returns."""
+
+    qo_indptr: ArrayT
+    input_ids: ArrayT
+    positions: ArrayT
+    out_cache_loc: ArrayT
+    window_index: ArrayT
+
+class RaggedVerifyMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``ragged_verify_metadata`` returns."""
+
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    cu_seqlens_k: ArrayT
+    page_table: ArrayT
+
+class CapAcceptedDraftsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``cap_accepted_drafts`` returns."""
+
+    num_kept_drafts: ArrayT
+    cut_tokens: ArrayT
+    cap_trim_lens: ArrayT
+
+class CommitInjectLayoutOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``commit_inject_layout`` returns."""
+
+    inject_loc: ArrayT
+    positions: ArrayT
+
 class VerifyCascadeMetadataOutputs(NamedTuple, Generic[ArrayT]):
     """What ``verify_cascade_metadata`` returns."""
 
@@ -159,6 +195,12 @@ class TreeSpeculativeSamplingTargetOnlyOutputs(NamedTuple, Generic[ArrayT]):
 
 class ChainSpeculativeSamplingOutputs(NamedTuple, Generic[ArrayT]):
     """What ``chain_speculative_sampling`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
+class ChainBlockVerificationOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``chain_block_verification`` returns."""
 
     output_tokens: ArrayT
     num_accepted_drafts: ArrayT

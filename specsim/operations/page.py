@@ -35,6 +35,7 @@ DEFINED_IN_WORDS = {
     "length": "the first `{by}`",
     "attended": "those that hold keys of a request, by `{by}`",
     "chain": "rows up to the one that the last token of a request is drawn from",
+    "block": "rows of the drafts, and the one after them where all of them are kept",
     "live": "all but dump slot 0",
     "owned": "those whose entry of `{by}` is not dump slot 0",
 }

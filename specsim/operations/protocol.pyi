@@ -8,8 +8,11 @@ from specsim.operations.outputs import (
     AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
+    CapAcceptedDraftsOutputs,
+    ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
+    CommitInjectLayoutOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
     DraftDecodeCascadeMetadataOutputs,
     DraftDecodeForwardOutputs,
@@ -30,6 +33,8 @@ from specsim.operations.outputs import (
     PrepareBlockDraftOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
     PrepareForFrozenKvDraftOutputs,
+    RaggedVerifyMetadataOutputs,
+    RaggedVerifyWindowOutputs,
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
@@ -37,6 +42,7 @@ from specsim.operations.outputs import (
     TreeAttentionOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
+    VerifyChainGreedyOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
@@ -189,6 +195,83 @@ class Operations(Protocol[ArrayT]):
         num_steps: int,
     ) -> VerifyTreeGreedyOutputs[ArrayT]:
         """Walk each tree along the target's greedy choices and record the accepted path."""
+
+    def verify_chain_greedy(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        target_predict: ArrayT,
+        max_num_drafts: int,
+    ) -> VerifyChainGreedyOutputs[ArrayT]:
+        """Accept ragged chains as long as each draft is the target's greedy choice."""
+
+    def schedule_verify_lens(
+        self,
+        confidence: ArrayT,
+        num_drafts: ArrayT | None,
+        survival_eps: ArrayT | None,
+        verify_token_budget: int,
+        max_verify_len: int,
+        min_verify_len: int = 1,
+    ) -> ArrayT:
+        """Admit the drafts that most probably survive, of all requests together, within a budget."""
+
+    def ragged_verify_window(
+        self,
+        candidates: ArrayT,
+        verify_lens: ArrayT,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        num_tokens: int,
+    ) -> RaggedVerifyWindowOutputs[ArrayT]:
+        """Tokens, positions and slots of the rows that are verified, one request after another, then padding."""
+
+    def pad_verify_lens_to_bucket(
+        self,
+        verify_lens: ArrayT,
+        num_padded_requests: int,
+        num_tokens: int,
+        max_verify_len: int = 2147483647,
+    ) -> ArrayT:
+        """Give the rows that a captured graph has left to its padding requests, or else to the last request."""
+
+    def scatter_compact_to_strided(self, values: ArrayT, verify_lens: ArrayT, num_draft_tokens: int) -> ArrayT:
+        """Bring the verified rows of each request to its block of a whole tree's rows; the rest is 0."""
+
+    def ragged_verify_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        verify_lens: ArrayT,
+        max_seq_len_k: int,
+        page_size: int = 1,
+    ) -> RaggedVerifyMetadataOutputs[ArrayT]:
+        """Lengths and page table of a verify forward in which every request has as many rows as are verified."""
+
+    def cap_accepted_drafts(
+        self,
+        candidates: ArrayT,
+        num_accepted_drafts: ArrayT,
+        bonus_tokens: ArrayT,
+        verify_lens: ArrayT,
+        is_compact: bool = False,
+    ) -> CapAcceptedDraftsOutputs[ArrayT]:
+        """Cut an acceptance over all drafts to those that were scheduled, and name the token at the cut."""
+
+    def commit_inject_layout(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        commit_lens: ArrayT,
+        verify_lens: ArrayT | None,
+        slot_map: ArrayT | None,
+        num_draft_tokens: int,
+        ring_size: int = 0,
+    ) -> CommitInjectLayoutOutputs[ArrayT]:
+        """Slots and positions where the committed rows of a verify enter the draft cache; other rows have -1."""
 
     def verify_cascade_metadata(
         self,
@@ -363,6 +446,18 @@ class Operations(Protocol[ArrayT]):
     ) -> ChainSpeculativeSamplingOutputs[ArrayT]:
         """Rejection sampling of ragged chains against the draft's own probabilities."""
 
+    def chain_block_verification(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_probs: ArrayT | None,
+        target_probs: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainBlockVerificationOutputs[ArrayT]:
+        """Verification of ragged chains whose drafts are judged together, each chain as a block."""
+
     def generate_simulated_accept_index(
         self,
         accept_index: ArrayT,
@@ -419,6 +514,18 @@ class Operations(Protocol[ArrayT]):
         max_num_drafts: int,
     ) -> ChainSpeculativeSamplingFromLogitsOutputs[ArrayT]:
         """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
+
+    def sample_target_predict(
+        self,
+        logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT,
+        top_p: ArrayT,
+        min_p: ArrayT,
+        seeds: ArrayT,
+        positions: ArrayT,
+    ) -> ArrayT:
+        """Draw a token from every row by a race on the noise of the request's seed and the token's position."""
 
     def gather_output_logprobs(
         self,

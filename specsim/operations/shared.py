@@ -43,9 +43,10 @@ FLOAT_LOGITS = array("logits", "float32|bfloat16 [request*node, vocab]", Unit.LO
 TREE_COINS = array("uniform_samples", "float32 [request, node]", Unit.COIN, within=("0", "1"))
 FINAL_COINS = array("uniform_samples_for_final_sampling", "float32 [request]", Unit.COIN, within=("0", "1"))
 
+CU_NUM_DRAFTS = array("cu_num_drafts", "int32 [request+1]", Unit.OFFSET)
 CHAINS = (
     array("draft_tokens", "int64 [drafted]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),
-    array("cu_num_drafts", "int32 [request+1]", Unit.OFFSET),
+    CU_NUM_DRAFTS,
     array("uniform_samples", "float32 [drafted]", Unit.COIN, within=("0", "1")),
     FINAL_COINS,
 )

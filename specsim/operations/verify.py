@@ -4,6 +4,8 @@ from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, 
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,
+    CU_NUM_DRAFTS,
+    MAX_NUM_DRAFTS,
     NUM_ACCEPTED_DRAFTS,
     PAGE_SIZE,
     PREDICT,
@@ -77,6 +79,24 @@ OPERATIONS = (
             ),
             outputs=(PREDICT, ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS),
             requires=(Requirement("node >= 1", "a tree has a root"),),
+        ),
+        source="semantics B.6",
+    ),
+    Operation(
+        name="verify_chain_greedy",
+        group="verify",
+        summary="Accept ragged chains as long as each draft is the target's greedy choice.",
+        contract=Contract(
+            parameters=(
+                array("draft_tokens", "int64 [drafted]", Unit.TOKEN, within=("0", None), sentinel=-1),
+                CU_NUM_DRAFTS,
+                array("target_predict", "int64 [drafted+request]", Unit.TOKEN, within=("0", "2**31-1")),
+                MAX_NUM_DRAFTS,
+            ),
+            outputs=(
+                array("output_tokens", "int32 [request, draft+1]", Unit.TOKEN, within=("0", None), sentinel=-1),
+                NUM_ACCEPTED_DRAFTS,
+            ),
         ),
         source="semantics B.6",
     ),

@@ -10,6 +10,8 @@ from specsim.operations import acceptance
 from specsim.operations.record import Operation
 
 SUFFIX = "_without_coins"
+SAMPLERS = ("tree_speculative_sampling_target_only", "chain_speculative_sampling", "chain_block_verification")
+"""The samplers that have such a form; its name is the rule that it claims."""
 SEED = ScalarSpec("seed", low="0", high="2**32-1")
 
 
@@ -30,10 +32,10 @@ def _drawing_its_own_coins(operation: Operation) -> Operation:
 WITHOUT_COINS: dict[str, Operation] = {
     drawing.name: drawing
     for operation in acceptance.OPERATIONS
-    if operation.name in ("tree_speculative_sampling_target_only", "chain_speculative_sampling")
+    if operation.name in SAMPLERS
     for drawing in (_drawing_its_own_coins(operation),)
 }
-"""Both forms by name."""
+"""All forms by name."""
 
 FORMS = {name.removesuffix(SUFFIX): name for name in WITHOUT_COINS}
 """The form without coins of each sampler."""

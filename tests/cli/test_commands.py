@@ -83,7 +83,7 @@ def test_show_suggests(specsim):
     assert (got.exit_code, got.stdout) == (2, "")
     assert got.stderr == (
         "specsim: verify_tree_gredy is neither an operation nor a case file; "
-        "did you mean verify_tree_greedy or verify_tree_greedy_from_logits?\n"
+        "did you mean verify_tree_greedy or verify_tree_greedy_from_logits or verify_chain_greedy?\n"
     )
 
 

@@ -105,6 +105,23 @@ def test_a_chain_is_drawn_with_its_rows_and_coins():
     ]
 
 
+def test_a_chain_is_drawn_with_the_choices_of_the_target():
+    arrays = {
+        "draft_tokens": np.array([11, 12]),
+        "cu_num_drafts": np.array([0, 2], dtype=np.int32),
+        "target_predict": np.array([11, 20, 13]),
+    }
+    rows = [Observation({"output_tokens": np.array([[11, last, -1]])}) for last in (20, 12)]
+    case = Case("verify_chain_greedy", "law", arrays, *rows, "", Provenance("my_kernels", 7))
+    assert draw_requests(case) == [
+        "request 0: 2 drafts\n"
+        "  draft 0 token 11 -> 11\n"
+        "  draft 1 token 12 -> 20\n"
+        "  then -> 13\n"
+        "  output [11, 12], but should be [11, 20]",
+    ]
+
+
 def test_strides_are_reported_of_arrays_that_are_no_block():
     gapped = np.zeros((2, 7), dtype=np.int32)[:, ::2]
     assert strides_of(gapped) == "strides [7, 2] for [4, 1]"

@@ -15,7 +15,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.topologies import tree_of_kind
-from specsim.reference.margins import Closest, margin_of_filters
+from specsim.reference.closest import Closest, margin_of_filters
 from specsim.reference.probabilities import distribution
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
 from specsim.topology import Topology

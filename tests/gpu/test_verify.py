@@ -150,3 +150,28 @@ def test_tokens_that_do_not_divide_are_rejected(rejection):
     assert rejection("target_verify_metadata", **arguments, num_tokens=7) is Reason.NOT_DIVISIBLE
     arguments["max_seq_len_k"] = 17
     assert rejection("target_verify_metadata", **arguments, num_tokens=8) is Reason.ROW_TOO_SHORT
+
+
+@pytest.mark.parametrize("counts", [[], [0], [3], [0, 4, 1, 0], [40, 2], [5] * 300], ids=len)
+def test_greedy_chains(agrees, counts):
+    for seed in range(3):
+        source = np.random.default_rng(seed)
+        tokens, num_requests = source.integers(0, 2, sum(counts)), len(counts)
+        most = max(counts, default=0)
+        call = {
+            "draft_tokens": tokens,
+            "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
+            "target_predict": source.integers(0, 2, len(tokens) + num_requests),
+        }
+        agrees("verify_chain_greedy", **call, max_num_drafts=most)
+        request = np.repeat(np.arange(num_requests), counts)
+        call["target_predict"][np.arange(len(tokens)) + request] = tokens
+        agrees("verify_chain_greedy", **call, max_num_drafts=most + 2)
+        tokens[2::3] = -1
+        agrees("verify_chain_greedy", **call, max_num_drafts=most)
+
+
+def test_greedy_chains_that_are_none_are_rejected(rejection):
+    call = {"draft_tokens": np.arange(3), "target_predict": np.arange(5), "max_num_drafts": 2}
+    for offsets, reason in ([0, 3, 3], Reason.COUNT_OUT_OF_RANGE), ([0, 2, 2], Reason.INCONSISTENT_LENGTHS):
+        assert rejection("verify_chain_greedy", **call, cu_num_drafts=np.array(offsets, dtype=np.int32)) is reason

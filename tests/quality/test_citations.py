@@ -8,9 +8,9 @@ from specsim.operations import RECORDS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("specsim", "reference", "gpu", "properties", "tests", "docs")
-SECTION = r"(?:[0-9A-M]\.\d+[bc]?|tagged KV)"
+SECTION = r"(?:[0-9A-MQ]\.\d+(?:\.\d+)?[bc]?|tagged KV)"
 CITATION = re.compile(rf"semantics,?\s+({SECTION}(?:,\s+{SECTION})*)")
-HEADING = re.compile(r"^#{2,3} ([0-9A-M]\.\d+[bc]?|Tagged KV)\b", flags=re.MULTILINE)
+HEADING = re.compile(r"^#{2,3} ([0-9A-MQ]\.\d+(?:\.\d+)?[bc]?|Tagged KV)\b", flags=re.MULTILINE)
 PAGE = (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")
 
 

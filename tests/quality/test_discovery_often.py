@@ -20,6 +20,7 @@ from specsim.properties.laws.stops import ending_of
 from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.property import Property
 from specsim.properties.strategies.metrics import several_logs
+from specsim.properties.strategies.scheduled import limited_survivals, tied_survivals
 from specsim.properties.strategies.schedules import ScheduleCase, several_cases
 from specsim.properties.strategies.simulated import normal_draws
 from specsim.properties.strategies.stops import StopCase, stop_requests, text_of
@@ -100,6 +101,32 @@ def falls_short_of_the_nearest_count(draw: tuple[float, int, float]) -> bool:
     return mean > 0 and 1 < mean + sample < num_steps + 1 and (mean + sample) % 1 > 0.5
 
 
+def ends_between_equal_survivals(case: Case) -> bool:
+    best_first = np.sort(np.cumprod(case["confidence"], axis=1).ravel())[::-1]
+    budget = case["verify_token_budget"]
+    return 0 < budget < len(best_first) and best_first[budget - 1] == best_first[budget] > 0
+
+
+def has_a_survival_of_just_the_least(case: Case) -> bool:
+    eps = case["survival_eps"]
+    return eps is not None and bool((np.cumprod(case["confidence"], axis=1) == eps).any())
+
+
+def pads_a_ragged_window(case: Case) -> bool:
+    lens = case["verify_lens"]
+    return len(set(lens.tolist())) > 1 and case["num_tokens"] > lens.sum()
+
+
+def has_rows_that_do_not_divide(case: Case) -> bool:
+    num_padding = case["num_padded_requests"] - len(case["verify_lens"])
+    return num_padding > 1 and (case["num_tokens"] - case["verify_lens"].sum()) % num_padding > 0
+
+
+def has_a_gate_that_keeps_commits_out(case: Case) -> bool:
+    gate = case["verify_lens"]
+    return gate is not None and bool((gate < case["commit_lens"]).any())
+
+
 def has_a_tie_inside_a_request_at_the_cut(case: ScheduleCase) -> bool:
     budget = case.history.verify_token_budget
     later = [one for of_front in case.confidences for front, one in of_front.items() if front]
@@ -121,10 +148,20 @@ CALLS: dict[str, tuple[str, Callable[[Case], bool]]] = {
     "a negative zero before a zero at the top": ("fast_topk", has_negative_zero_before_zero_at_the_top),
     "a mask without its end": ("verify_custom_mask_metadata", lacks_the_end_of_the_mask),
     "paths shorter than the tree": ("prepare_for_extend_to_fill_draft_kvcache", has_short_paths_of_several_requests),
+    "a budget that ends between equal survivals": ("schedule_verify_lens", ends_between_equal_survivals),
+    "a walk past the cut": (
+        "cap_accepted_drafts",
+        lambda case: bool((case["num_accepted_drafts"] >= case["verify_lens"]).any()),
+    ),
+    "padding after several lengths": ("ragged_verify_window", pads_a_ragged_window),
+    "rows that do not divide": ("pad_verify_lens_to_bucket", has_rows_that_do_not_divide),
+    "a gate that keeps commits out": ("commit_inject_layout", has_a_gate_that_keeps_commits_out),
     "an allowed sibling of a rejected one": ("generate_token_bitmask", has_an_allowed_sibling_of_a_rejected_one),
 }
 
 OTHERS: dict[str, tuple[Callable[[], SearchStrategy[Any]], Callable[[Any], bool]]] = {
+    "a survival of just the least": (limited_survivals, has_a_survival_of_just_the_least),
+    "equal survivals of several requests": (tied_survivals, ends_between_equal_survivals),
     "several beams of several requests": (whole_drafts, lambda case: case["num_requests"] > 1 < case["topk"]),
     "a list with several layouts": (
         lambda: strategies.in_any_layout("organize_chain_draft_results"),

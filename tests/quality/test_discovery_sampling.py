@@ -9,9 +9,11 @@ import pytest
 
 from specsim.contracts.chains import draft_logits_read, target_logits_read, target_rows_read
 from specsim.properties.laws.grammar import path_to, state_after
-from specsim.properties.laws.support.decided import decide_chain
+from specsim.properties.laws.support.decided import chain_of, decide_chain
 from specsim.properties.laws.verify import parents_of
+from specsim.properties.strategies.chains import chances_of_fronts, shares_of_fronts
 from specsim.reference import (
+    chain_block_verification,
     chain_speculative_sampling_from_logits,
     target_probabilities,
     verify_tree_sampled_from_logits,
@@ -116,6 +118,72 @@ CHAINS_FROM_LOGITS: dict[str, Callable[[Case], Any]] = {
     "rows of NaN that are not read": lambda case: np.isnan(case["target_logits"].astype(np.float32)).any(),
 }
 READ = {"target_logits": target_logits_read, "draft_logits": draft_logits_read}
+
+
+def fronts(case: Case) -> list[tuple[int, Any, Any, Any]]:
+    """Return of every block its kept drafts, its coins, and the shares and the chances of its fronts, none left out."""
+    counts, found = chain_block_verification(**case)[1].tolist(), []
+    for request, kept in enumerate(counts):
+        tokens, target, proposal = chain_of(case, request)
+        first = int(case["cu_num_drafts"][request])
+        coins = case["uniform_samples"][first : first + len(tokens)]
+        shares, chances = (of(tokens, target, proposal) for of in (shares_of_fronts, chances_of_fronts))
+        found.append((kept, coins, shares[1:], chances))
+    return found
+
+
+BLOCKS: dict[str, Callable[[Case], Any]] = {
+    "a coin that fails before a front that is kept": lambda case: any(
+        (coins[: max(kept - 1, 0)] >= chances[: max(kept - 1, 0)]).any() for kept, coins, _, chances in fronts(case)
+    ),
+    "an inner front that is kept with a share between 0 and 1": lambda case: any(
+        0 < kept < len(shares) and 0 < shares[kept - 1] < 1 for kept, _, shares, _ in fronts(case)
+    ),
+    "a share that grows again, and one that was cut": lambda case: any(
+        (np.diff(shares) > 0).any() and (shares[:-1] == 1).any() and (shares < 1).any()
+        for _, _, shares, _ in fronts(case)
+    ),
+    "a coin just below its chance and later ones just above": lambda case: any(
+        0 < kept < len(coins)
+        and 0.875 * chances[kept - 1] < coins[kept - 1] < chances[kept - 1]
+        and (coins[kept:] < chances[kept:] + 0.125).all()
+        for kept, coins, _, chances in fronts(case)
+    ),
+    "a coin of 0 at a share of 0": lambda case: any(
+        ((coins == 0) & (shares == 0)).any() for _, coins, shares, _ in fronts(case)
+    ),
+    "a draft that its law cannot draw after others": lambda case: any(
+        (np.diff(shares == 0) > 0).any() for _, _, shares, _ in fronts(case)
+    ),
+    "a row of NaN after drafts that are not all kept": lambda case: any(
+        np.isnan(case["target_probs"][last + request]).any() and case["draft_tokens"][last - 1] >= 0
+        for request, (first, last) in enumerate(pairwise(case["cu_num_drafts"].tolist()))
+        if last > first
+    ),
+}
+GREEDY_CHAINS: dict[str, Callable[[Case], Any]] = {
+    "chains of three lengths": lambda case: len(set(np.diff(case["cu_num_drafts"]).tolist())) > 2,
+    "a match after a mismatch": lambda case: any(
+        (np.diff(agreements(case, request).astype(int)) > 0).any() for request in range(len(case["cu_num_drafts"]) - 1)
+    ),
+    "a chain accepted whole beside one of which nothing is": lambda case: (
+        {True, False}
+        <= {
+            bool(agrees.all()) if agrees.all() or not agrees[0] else None
+            for request in range(len(case["cu_num_drafts"]) - 1)
+            for agrees in [agreements(case, request)]
+            if len(agrees)
+        }
+    ),
+    "a sentinel before another draft": lambda case: (np.diff((case["draft_tokens"] >= 0).astype(int)) > 0).any(),
+}
+
+
+def agreements(case: Case, request: int) -> Any:
+    """Return which drafts of a greedy chain are the target's choices."""
+    first, last = case["cu_num_drafts"][request : request + 2].tolist()
+    return case["draft_tokens"][first:last] == case["target_predict"][first + request : last + request]
+
 
 OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
     "ragged chains, one without drafts": (
@@ -310,6 +378,16 @@ def test_calls_contain(name: str) -> None:
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_grammars_contain(name: str) -> None:
     assert calls_of("generate_token_bitmask").first(GRAMMARS[name])
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_contain(name: str) -> None:
+    assert calls_of("chain_block_verification").first(BLOCKS[name])
+
+
+@pytest.mark.parametrize("name", GREEDY_CHAINS)
+def test_greedy_chains_contain(name: str) -> None:
+    assert calls_of("verify_chain_greedy").first(GREEDY_CHAINS[name])
 
 
 @pytest.mark.parametrize("name", CHAINS_FROM_LOGITS)

@@ -3,7 +3,8 @@ import pytest
 
 from specsim import Reason, SpecRejection, reference
 from specsim.contracts.rounding import rounding_bound
-from specsim.reference.margins import MARGINS, margin_of_draw
+from specsim.reference.closest import margin_of_draw
+from specsim.reference.margins import MARGINS
 from specsim.reference.walks import draw
 
 ROWS = [

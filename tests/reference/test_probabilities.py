@@ -4,7 +4,8 @@ from ml_dtypes import bfloat16
 
 from specsim import Reason, SpecRejection, reference
 from specsim.contracts.rounding import rounding_bound
-from specsim.reference.margins import MARGINS, margin_of_filters
+from specsim.reference.closest import margin_of_filters
+from specsim.reference.margins import MARGINS
 
 INF = float("inf")
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection, reference
@@ -88,3 +89,36 @@ def test_metadata_rejects_tokens_that_do_not_divide(i32, i64):
     with pytest.raises(SpecRejection) as caught:
         reference.target_verify_metadata(i64([0, 0]), i32([[0] * 9]), i64([1, 1]), 5, 4)
     assert caught.value.reason is Reason.NOT_DIVISIBLE
+
+
+@pytest.fixture
+def chains(i32, i64):
+    """Return the call of chains of three, no and two drafts; the target agrees up to the second of the first chain."""
+    return {
+        "draft_tokens": i64([11, 12, 13, 31, -1]),
+        "cu_num_drafts": i32([0, 3, 3, 5]),
+        "target_predict": i64([11, 12, 20, 13, 7, 31, 32, 33]),
+        "max_num_drafts": 4,
+    }
+
+
+def test_greedy_chains_are_ragged(chains, equal, i32):
+    got = reference.verify_chain_greedy(**chains)
+    equal(got.output_tokens, i32([[11, 12, 20, -1, -1], [7, -1, -1, -1, -1], [31, 32, -1, -1, -1]]))
+    equal(got.num_accepted_drafts, i32([2, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("cu_num_drafts", [0, 3, 2, 5], Reason.INCONSISTENT_LENGTHS),
+        ("max_num_drafts", 2, Reason.COUNT_OUT_OF_RANGE),
+        ("draft_tokens", [11, 12, 13, 31, -2], Reason.TOKEN_OUT_OF_RANGE),
+        ("target_predict", [11, 12, 20, 13, 7, 31, 32, -1], Reason.TOKEN_OUT_OF_RANGE),
+    ],
+)
+def test_greedy_chains_that_are_none_are_rejected(name, value, reason, chains):
+    chains[name] = value if isinstance(value, int) else np.array(value, dtype=chains[name].dtype)
+    with pytest.raises(SpecRejection) as caught:
+        reference.verify_chain_greedy(**chains)
+    assert caught.value.reason is reason

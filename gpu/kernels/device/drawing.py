@@ -1,7 +1,8 @@
 """Drawing a token from a row of weights by one coin; prefix sums are in float64.
 
-A ``residual`` is a row less another one, or less one token, where something was rejected: pointer and stride of the
-row, of the other one, whether something was rejected, and the token that is excluded if there is no other row.
+A ``residual`` is a row times a scale, less another row, or less one token, where something was rejected: pointer and
+stride of the row, of the other one, whether something was rejected, the token that is excluded if there is no other
+row, and the scale.
 """
 
 import triton
@@ -11,8 +12,8 @@ import triton.language as tl
 @triton.jit
 def weights_of(residual, token, is_inside, HAS_OTHER: tl.constexpr):
     """Return the weights of a block of tokens, in float64."""
-    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded = residual
-    weight = tl.load(row_ptr + token.to(tl.int64) * row_stride, mask=is_inside, other=0.0).to(tl.float64)
+    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded, scale = residual
+    weight = tl.load(row_ptr + token.to(tl.int64) * row_stride, mask=is_inside, other=0.0).to(tl.float64) * scale
     if HAS_OTHER:
         subtracted = is_inside & is_rejected
         other = tl.load(other_ptr + token.to(tl.int64) * other_stride, mask=subtracted, other=0.0)
@@ -29,14 +30,14 @@ def add_up(residual, marked, block_mass_ptr, vocab, blocks_per_program, HAS_OTHE
     ``marked`` are the tokens at which the other row is not 0, so that only their blocks of it are read; None stands for
     all of them.
     """
-    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded = residual
+    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded, scale = residual
     first = tl.program_id(1) * blocks_per_program
     for block in range(first, tl.minimum(first + blocks_per_program, tl.cdiv(vocab, BLOCK))):
         token = block * BLOCK + tl.arange(0, BLOCK)
         is_subtracted = is_rejected
         if marked is not None:
             is_subtracted = is_rejected & (tl.max((marked // BLOCK == block).to(tl.int32), 0) > 0)
-        part = (row_ptr, row_stride, other_ptr, other_stride, is_subtracted, excluded)
+        part = (row_ptr, row_stride, other_ptr, other_stride, is_subtracted, excluded, scale)
         tl.store(block_mass_ptr + block, tl.sum(weights_of(part, token, token < vocab, HAS_OTHER), 0))
 
 

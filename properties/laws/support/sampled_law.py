@@ -11,6 +11,7 @@ from specsim.conformance.completed import Completed
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Distribution, Outcome, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.drawn_runs import Drawing, drawn_alone
 from specsim.properties.laws.support.forks import Run
 from specsim.properties.laws.support.sampled_runs import all_runs, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
@@ -25,6 +26,7 @@ from specsim.simulation.sampled import next_shares
 
 ORACLE = load("specsim.reference")
 NUM_TOKENS = 3
+NUM_SEEDS = 16
 NEIGHBOUR = (0, 1, 1)
 HALVING = SamplingParameters(temperature=HALVING_TEMPERATURE)
 
@@ -107,13 +109,24 @@ def law_of(
         The sizes of its drafts.
     """
     sampled = Sampled(model, tuple(prompt), sampling=sampling)
-
-    def make_engine(operations: CallsByName) -> Engine:
-        sizes = sizes_for(config, sampled.requests(), 2)
-        return Engine(make_worker(load_model(model, operations), sizes, operations), 2, 1)
-
     slack = slack_from_logits(model.vocab_size)
-    return law_of_runs(Completed(ORACLE, ORACLE), lambda watched: sampled.play(make_engine(watched))[0], slack)
+    return law_of_runs(
+        Completed(ORACLE, ORACLE),
+        lambda watched: sampled.play(_engine_of(make_worker, config, sampled, watched))[0],
+        slack,
+    )
+
+
+def _engine_of(
+    make_worker: Callable[..., Any],
+    config: SpecConfig,
+    sampled: Sampled,
+    operations: CallsByName,
+    num_seeds: int = 1,
+) -> Engine:
+    """Return an engine of two rows around a worker on some operations."""
+    sizes = sizes_for(config, sampled.requests(num_seeds), 2)
+    return Engine(make_worker(load_model(sampled.model, operations), sizes, operations), 2, 1)
 
 
 def check_sampled_law(
@@ -121,3 +134,16 @@ def check_sampled_law(
 ) -> None:
     """Raise AssertionError unless the law is that of decoding token by token."""
     Sampled(model, tuple(prompt)).require_law(law_of(make_worker, config, model, prompt))
+
+
+def check_drawn_outputs(
+    make_worker: Callable[..., Any], config: SpecConfig, model: HashModel, prompt: Sequence[int]
+) -> None:
+    """Raise AssertionError unless a worker that verifies along draws outputs, for some seeds, what is drawn alone."""
+    sampled, operations = Sampled(model, tuple(prompt)), Completed(ORACLE, ORACLE)
+    engine = _engine_of(make_worker, config, sampled, Drawing(operations), NUM_SEEDS)
+    outputs = sampled.play(engine, range(NUM_SEEDS))
+    for seed, output in enumerate(outputs):
+        asked = replace(sampled.sampling, seed=seed)
+        expected = tuple(drawn_alone(operations, model, prompt, asked, sampled.num_tokens))
+        require(output == expected, f"output of seed {seed}, prompt {list(prompt)}", output, expected)

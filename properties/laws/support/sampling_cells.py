@@ -1,8 +1,10 @@
 """Where the outcome of a sampler changes, and which law the emitted tokens must have: rational arithmetic only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from itertools import accumulate
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,9 +23,11 @@ from specsim.properties.distribution import (
 )
 from specsim.properties.laws.support.checks import Array, Case, require
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, row_array
+from specsim.topology import Topology
 
 TREE_SAMPLER = "tree_speculative_sampling_target_only"
 CHAIN_SAMPLER = "chain_speculative_sampling"
+BLOCK_SAMPLER = "chain_block_verification"
 LOSSLESS = (EVERYTHING, EVERYTHING)
 LARGEST_EXPONENT = 3 * np.log(2)
 
@@ -91,7 +95,23 @@ def walk_law(scene: TreeScene, node: int = 0, before: Outcome = (), chance: Frac
     return law
 
 
-def tree_links(scenes: Sequence[TreeScene], counts: Sequence[int]) -> Case:
+class Drafted(Protocol):
+    """What links follow from: a tree, a token a node, and how far a walk goes."""
+
+    @property
+    def topology(self) -> Topology:
+        """The tree."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """A token a node."""
+
+    @property
+    def num_steps(self) -> int:
+        """The longest path, root excluded."""
+
+
+def tree_links(scenes: Sequence[Drafted], counts: Sequence[int]) -> Case:
     """Return candidates and links of a batch in which each scene occurs so many times in a row."""
     num_nodes = len(scenes[0].topology)
     trees = [scene.topology for scene in scenes]
@@ -165,14 +185,69 @@ def split(outcomes: Sequence[Outcome], counts: Sequence[int]) -> list[list[Outco
     return [list(outcomes[end - count : end]) for end, count in zip(ends, counts, strict=True)]
 
 
-def chain_axes(scene: ChainScene, draft: Outcome) -> list[tuple[Cell, ...]]:
+@dataclass(frozen=True)
+class ChainRule:
+    """A rule by which the drafts of a chain are judged, and which leaves the target's law as it is.
+
+    Parameters
+    ----------
+    operation : str
+        The sampler that claims it.
+    bounds : callable
+        Returns, of a scene and a draft, below which coin each of its tokens, or the front up to it, is kept.
+    rest : callable
+        Returns, of a scene, a draft and a number of kept tokens, what the next token is drawn from, in weights.
+    """
+
+    operation: str
+    bounds: Callable[[ChainScene, Outcome], list[Fraction]]
+    rest: Callable[[ChainScene, Outcome, int], list[Fraction]]
+
+
+def ratio_at(scene: ChainScene, draft: Outcome, place: int) -> Fraction:
+    """Return how much more probable a draft token is to the target than to what proposed it."""
+    return scene.target[draft[:place]][draft[place]] / proposal_row(scene, draft, place)[draft[place]]
+
+
+def shares_of_fronts(scene: ChainScene, draft: Outcome) -> list[Fraction]:
+    """Return the share of every front of a draft, that of no token first: the ratios' product, cut at 1 each time."""
+    ratios = (ratio_at(scene, draft, place) for place in range(len(draft)))
+    return list(accumulate(ratios, lambda share, ratio: min(share * ratio, EVERYTHING), initial=EVERYTHING))
+
+
+def _rest(scene: ChainScene, draft: Outcome, count: int, share: Fraction) -> list[Fraction]:
+    target = scene.target[draft[:count]]
+    if count == len(draft):
+        return list(target)
+    return [max(share * p - q, NOTHING) for p, q in zip(target, proposal_row(scene, draft, count), strict=True)]
+
+
+def _chances_of_fronts(scene: ChainScene, draft: Outcome) -> list[Fraction]:
+    shares = shares_of_fronts(scene, draft)
+    chances = []
+    for count, share in list(enumerate(shares))[1:]:
+        mass = sum(_rest(scene, draft, count, share), NOTHING)
+        is_plain = count == len(draft) or share in (NOTHING, EVERYTHING)
+        chances.append(share if is_plain else mass / (mass + 1 - share))
+    return chances
+
+
+TOKEN_BY_TOKEN = ChainRule(
+    CHAIN_SAMPLER,
+    lambda scene, draft: [ratio_at(scene, draft, place) for place in range(len(draft))],
+    lambda scene, draft, count: _rest(scene, draft, count, EVERYTHING),
+)
+AS_A_BLOCK = ChainRule(
+    BLOCK_SAMPLER,
+    _chances_of_fronts,
+    lambda scene, draft, count: _rest(scene, draft, count, shares_of_fronts(scene, draft)[count]),
+)
+
+
+def chain_axes(scene: ChainScene, draft: Outcome, rule: ChainRule = TOKEN_BY_TOKEN) -> list[tuple[Cell, ...]]:
     """Return the cells of the coin of every draft, and of the final coin."""
-    axes, endings = [], []
-    for place, token in enumerate(draft):
-        target, proposal = scene.target[draft[:place]], proposal_row(scene, draft, place)
-        axes.append(cut([target[token] / proposal[token]]))
-        endings.append([max(p - q, NOTHING) for p, q in zip(target, proposal, strict=True)])
-    endings.append(list(scene.target[draft]))
+    endings = [rule.rest(scene, draft, count) for count in range(len(draft) + 1)]
+    axes = [cut([bound]) for bound in rule.bounds(scene, draft)]
     return [*axes, cut(point for ending in endings for point in shares(ending))]
 
 
@@ -184,7 +259,11 @@ def proposal_row(scene: ChainScene, draft: Outcome, place: int) -> Row:
 
 
 def play_chains(
-    backend: Backend, scenes: Sequence[ChainScene], drafts: Sequence[Outcome], coins: Sequence[Coins]
+    backend: Backend,
+    scenes: Sequence[ChainScene],
+    drafts: Sequence[Outcome],
+    coins: Sequence[Coins],
+    sampler: str = CHAIN_SAMPLER,
 ) -> list[list[Outcome]]:
     """Run drafts of several scenes in one ragged batch, each once a row of its coins."""
     counts = [len(rows) for rows in coins]
@@ -194,7 +273,7 @@ def play_chains(
         "uniform_samples": np.concatenate([rows.reshape(-1) for rows in padded]),
         "uniform_samples_for_final_sampling": np.concatenate([rows[:, -1] for rows in coins]),
     }
-    return split(emitted_in_rows(backend.run(CHAIN_SAMPLER, case).outputs), counts)
+    return split(emitted_in_rows(backend.run(sampler, case).outputs), counts)
 
 
 def chain_case(scenes: Sequence[ChainScene], drafts: Sequence[Outcome], counts: Sequence[int]) -> Case:

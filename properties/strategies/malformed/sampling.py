@@ -89,6 +89,7 @@ _COINS = (entry("uniform_samples", 1.0), entry("uniform_samples_for_final_sampli
 SECOND_LINKS = (second_link("retrieve_next_token"), second_link("retrieve_next_sibling"))
 LINKS = (backward_link("retrieve_next_token"), backward_link("retrieve_next_sibling"), *SECOND_LINKS)
 TREE = (*LINKS, foreign_node)
+CHAINS = (offsets_broken, chain_too_long)
 _LOGITS = (
     entry("logits", _INFINITE),
     empty_row("logits", -_INFINITE),
@@ -119,13 +120,15 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "top_p_renorm": (*_NO_MASS, entry("top_p", 0.0)),
     "min_p_renorm": _NO_MASS,
     "target_probabilities": _LOGITS,
+    "sample_target_predict": _LOGITS,
     "tree_speculative_sampling_target_only": (
         *TREE,
         *_COINS,
         empty_row("target_probs", 0.0),
         entry("draft_probs", 0.5),
     ),
-    "chain_speculative_sampling": (*_COINS, empty_row("target_probs", 0.0), offsets_broken, chain_too_long),
+    "chain_speculative_sampling": (*_COINS, empty_row("target_probs", 0.0), *CHAINS),
+    "chain_block_verification": (*_COINS, empty_row("target_probs", 0.0), *CHAINS),
     "verify_tree_sampled_from_logits": (*TREE, *_COINS, *_LOGITS),
     "chain_speculative_sampling_from_logits": (
         *_COINS,
@@ -134,8 +137,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         *(empty_row(name, -_INFINITE) for name in _ROWS),
         entry("top_p", 0.0),
         *(entry(name, value) for name in ("temperature", "draft_temperature") for value in (1e-30, 2.0**21)),
-        offsets_broken,
-        chain_too_long,
+        *CHAINS,
     ),
     "verify_cascade_metadata": (mask_cut_short, too_small("max_prefix_len", "longest")),
     "verify_custom_mask_metadata": (too_small("seq_lens_sum", "sum"),),

@@ -176,6 +176,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
     "idle_attention_metadata": (table_too_long,),
     "verify_tree_greedy": malformed_sampling.TREE,
+    "verify_chain_greedy": malformed_sampling.CHAINS,
     "gather_accept_tokens": PATHS,
     "fill_accept_out_cache_loc": PATHS,
     "compact_accepted_to_front": PATHS,

@@ -13,6 +13,7 @@ from specsim.engines.sglang import (
     extend,
     grammar,
     sampling,
+    scheduled,
     slots,
     tree,
     verify,
@@ -34,10 +35,24 @@ LIMITS = {
     "assign_draft_cache_locs": {"page_size": (1,), "num_copies": (0,)},
     "build_tree": tree.limits(),
     "tree_speculative_sampling_target_only": sampling.limits(),
+    **scheduled.LIMITS,
 }
 TABLE = tuple(
     row
-    for module in (draft, draft_cache, tree, dflash, verify, grammar, sampling, acceptance, compact, slots, extend)
+    for module in (
+        draft,
+        draft_cache,
+        tree,
+        dflash,
+        verify,
+        grammar,
+        sampling,
+        acceptance,
+        compact,
+        slots,
+        extend,
+        scheduled,
+    )
     for row in module.TABLE
 )
 globals().update(reading_once(engine().offers(TABLE)))

@@ -11,7 +11,8 @@ from specsim.gpu.bench.every import COPY_BANDWIDTH, LAUNCH_US, Machine, Timed, c
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import necessary_bytes
 from specsim.gpu.bench.peer import on_host
-from specsim.gpu.bench.rows import ROWS, inputs_of
+from specsim.gpu.bench.row import inputs_of
+from specsim.gpu.bench.rows import ROWS
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.mode import launching
 from specsim.operations import RECORDS
@@ -143,6 +144,13 @@ def test_the_last_row_of_a_tree_is_drawn_from_and_no_other_is_read_whole():
 def test_a_chain_reads_a_row_of_the_draft_where_a_token_was_rejected():
     call = {"target_probs": torch.zeros((18, 10)), "draft_probs": torch.zeros((15, 10))}
     assert needed("chain_speculative_sampling", **call, num_accepted_drafts=int32(5, 2, 0)) == (3 + 2) * 10 * 4 + 3 * 4
+
+
+def test_a_block_reads_the_rows_of_inner_fronts_and_the_one_that_it_draws_from():
+    laws = {"target_probs": torch.zeros((18, 10)), "draft_probs": torch.zeros((15, 10))}
+    outputs = {"num_accepted_drafts": int32(5, 2, 0), "output_tokens": torch.zeros((3, 6)).int()}
+    rows = (3 * 4 + 2) + (3 * 4 + 1)
+    assert needed("chain_block_verification", **laws, **outputs) == rows * 10 * 4 + 3 * 4 + 18 * 4
 
 
 def test_a_node_in_its_place_and_the_dump_do_not_move():

@@ -7,7 +7,7 @@ from specsim.gpu.bench.every import ROWS, shape_of
 from specsim.gpu.bench.growth import AXES, PROBE, PROBED, growths_of, has_axis, most_nodes, sizes_along, works_along
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.peer import on_host
-from specsim.gpu.bench.rows import inputs_of
+from specsim.gpu.bench.row import inputs_of
 from specsim.gpu.launching.mode import launching
 from specsim.validation.checking import check_call
 

@@ -11,7 +11,8 @@ from specsim.gpu.bench.every import Machine, Unmeasured
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.peer import declines, find_difference, taken
 from specsim.gpu.bench.plain import PLAIN
-from specsim.gpu.bench.rows import ROWS, inputs_of
+from specsim.gpu.bench.row import inputs_of
+from specsim.gpu.bench.rows import ROWS
 
 OURS = load("specsim.gpu")
 SMALL = {"vocab": 2500, "draft_vocab": 300, "hidden": 16, "num_layers": 2, "length": 70, "kv_entry": (2, 8)}

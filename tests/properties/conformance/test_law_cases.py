@@ -15,6 +15,7 @@ from specsim.conformance.isolation.jobs import Fate
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.catalogue import property_named
+from specsim.properties.conformance.cells import cell_of
 from specsim.properties.conformance.crashes import Search, smallest_crash
 from specsim.properties.conformance.law_cases import given_by, given_to
 from specsim.properties.conformance.plain_cases import NotPlain, form_of, plain, restored
@@ -28,6 +29,7 @@ from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
 ORACLE = load("specsim.reference")
 TREE, CHAIN = "tree_speculative_sampling_target_only", "chain_speculative_sampling"
+BLOCK = "chain_block_verification"
 WRITES_AND_ABORTS = """
 import os
 
@@ -103,6 +105,30 @@ def test_a_request_of_a_ragged_batch_is_cut_out(tmp_path):
     assert case.arguments["draft_tokens"].tolist() == [1]
     assert case.law is not None and case.law.coins[0] == ("1/2", "1")
     assert (case.law.expected[0], case.law.observed[0]) == (0, 1)
+
+
+def test_a_block_of_a_ragged_batch_is_cut_out_with_its_cell(tmp_path):
+    rows = {(): (HALF, HALF), (0,): (ALL, NONE), (1,): (HALF, HALF)}
+    none, one = ChainScene(0, {(): (ALL, NONE)}, {}), ChainScene(1, rows, {(): (NONE, ALL)})
+    name = "sampling_block_law.every_block_of_a_batch_emits_its_own_law"
+    case = case_kept(name, BLOCK, chain_sampler("V06"), [none, one], tmp_path)
+    assert case.arguments["draft_tokens"].tolist() == [1]
+    assert case.law is not None and case.law.coins[0] == ("1/2", "1")
+    assert (case.law.expected[0], case.law.observed[0]) == (0, 1)
+
+
+def test_a_call_whose_rows_are_no_numbers_where_they_are_not_read_has_no_cell():
+    rows = np.array([[0.5, 0.5], [1, 0], [np.nan, np.nan]], dtype=np.float32)
+    call = {
+        "draft_tokens": np.array([0, 1]),
+        "cu_num_drafts": np.array([0, 2], dtype=np.int32),
+        "uniform_samples": np.array([0.5, 0.5], dtype=np.float32),
+        "uniform_samples_for_final_sampling": np.array([0.5], dtype=np.float32),
+        "draft_probs": np.array([[0.75, 0.25], [0.5, 0.5]], dtype=np.float32),
+        "target_probs": rows,
+        "max_num_drafts": 2,
+    }
+    assert cell_of(CHAIN, call) == cell_of(BLOCK, call) == ()
 
 
 def test_a_law_of_a_suite_run_has_its_case(tmp_path):

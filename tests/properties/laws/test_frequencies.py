@@ -18,6 +18,7 @@ from specsim.properties.laws.sampling_chain_law import laws_of_chains, playing
 from specsim.properties.laws.sampling_frequency_law import (
     ALPHA,
     EFFECT,
+    SAMPLER_OF_BLOCKS,
     SAMPLER_OF_CHAINS,
     SAMPLER_OF_TREES,
     emission_law,
@@ -35,6 +36,7 @@ from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
 from tests.properties.laws.block_verifier import BLOCK_FAULTS, block_verifier
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
+from tests.properties.laws.sampled_verifier import DRAW_FAULTS, sampled_verifier
 
 FAIR = {(0,): Fraction(1, 2), (1,): Fraction(1, 4), (2,): Fraction(1, 4)}
 REFERENCE = load("specsim.reference")
@@ -184,6 +186,31 @@ def test_frequencies_tell_an_honest_block_verifier_from_a_biased_one(fault):
         assert not run_property(ACCEPTANCE[SAMPLER_OF_CHAINS], backend, 3, 6, is_shrunk=False)[0].failed
 
 
+@pytest.mark.parametrize("fault", [None, *DRAW_FAULTS])
+def test_frequencies_tell_sampled_verify_from_its_neighbours(fault):
+    backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, sampled_verifier(fault), "drawn")
+    report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 8, is_shrunk=False)
+    assert report.failed == (fault is not None) and report.inconclusive == ""
+
+
+@pytest.mark.parametrize(("declared", "is_enough"), [(Limits(), False), (Limits(accepts_equal_draws=True), True)])
+def test_sampled_verify_accepts_as_many_drafts_as_it_says(declared, is_enough):
+    few = ACCEPTANCE[SAMPLER_OF_CHAINS]
+    backend = replace(REFERENCE.with_function(SAMPLER_OF_CHAINS, sampled_verifier(), "drawn"), limits=declared)
+    assert run_property(few, backend, 3, 8, is_shrunk=False)[0].failed is not is_enough
+    seldom = replace(REFERENCE.with_function(SAMPLER_OF_CHAINS, refusing, "refusing"), limits=declared)
+    assert run_property(few, seldom, 3, 4, is_shrunk=False)[0].failed
+
+
+@pytest.mark.parametrize("fault", [None, "last front"])
+def test_frequencies_judge_a_sampler_that_claims_to_verify_blocks(fault):
+    backend = REFERENCE.with_function(SAMPLER_OF_BLOCKS, block_verifier(fault), "block")
+    report, _ = run_property(PROPERTIES[SAMPLER_OF_BLOCKS], backend, 3, 6, is_shrunk=False)
+    assert report.failed == (fault is not None) and report.inconclusive == ""
+    if fault is None:
+        assert not run_property(ACCEPTANCE[SAMPLER_OF_BLOCKS], backend, 3, 6, is_shrunk=False)[0].failed
+
+
 def test_drawn_drafts_that_count_as_certain_leave_the_law_and_are_accepted_too_seldom():
     backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, drawing_chains(chain_sampler("V13")), "drawing")
     failed = [run_property(one[SAMPLER_OF_CHAINS], backend, 3, 8, is_shrunk=False)[0].failed for one in BOTH]
@@ -204,6 +231,8 @@ def refusing(*, draft_tokens, cu_num_drafts, draft_probs, target_probs, max_num_
 def test_a_sampler_that_accepts_nothing_is_exact_and_accepts_too_few():
     backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, refusing, "refusing")
     assert not run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 4, is_shrunk=False)[0].failed
+    blocks = REFERENCE.with_function(SAMPLER_OF_BLOCKS, refusing, "refusing")
+    assert run_property(ACCEPTANCE[SAMPLER_OF_BLOCKS], blocks, 3, 4, is_shrunk=False)[0].failed
     few = ACCEPTANCE[SAMPLER_OF_CHAINS]
     report, failure = run_property(few, backend, 3, 4, is_shrunk=False)
     assert report.failed and "accepted drafts a verify, " in failure.message

@@ -22,7 +22,7 @@ from tests.properties.laws.scheduled_anchors import TWO_DRAFTS
 REFERENCE = load("specsim.reference")
 STOPS, JOINT = "schedules.lengths_stop_before_what_they_read", "schedules.batches_keep_the_joint_law"
 WITHIN, ASKED = "schedules.lengths_lie_within_the_drafts", "schedules.callbacks_read_drafts_before_alone"
-COUPLED, DRAWS = Limits(judges_draft_after_cut=True), Limits(verifies_by_draws=True)
+COUPLED, DRAWS = Limits(judges_draft_after_cut=True), Limits(accepts_equal_draws=True)
 EXAMPLES, FEW_EXAMPLES = 30, 6
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 

@@ -3,13 +3,20 @@
 import pytest
 
 from specsim.properties.catalogue import all_properties, group_of
-from specsim.properties.mutants import acceptance, chains, chains_from_logits, sampling
+from specsim.properties.mutants import acceptance, chain_blocks, chains, chains_from_logits, sampling
 from specsim.properties.mutants.hunt import Hunt, Options
 
-MUTANTS = {one.id: one for module in (acceptance, chains, sampling, chains_from_logits) for one in module.MUTANTS}
-GROUPS = ("sampling_law", "sampling_chain_law", "sampling_logits_law", "sampling_chain_logits_law")
+MODULES = (acceptance, chains, chain_blocks, sampling, chains_from_logits)
+MUTANTS = {one.id: one for module in MODULES for one in module.MUTANTS}
+GROUPS = (
+    "sampling_law",
+    "sampling_chain_law",
+    "sampling_logits_law",
+    "sampling_chain_logits_law",
+    "sampling_block_law",
+)
 LAWS = [one for one in all_properties() if group_of(one) in GROUPS]
-TREE, CHAIN, LOGITS, CHAIN_LOGITS = (f"{group}." for group in GROUPS)
+TREE, CHAIN, LOGITS, CHAIN_LOGITS, BLOCK = (f"{group}." for group in GROUPS)
 
 KILLERS = {
     "V01": (TREE + "tree_emits_the_targets_law", TREE + "last_token_is_independent_of_other_coins"),
@@ -42,6 +49,18 @@ KILLERS = {
     "OWN-3207": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
     "OWN-3209": (CHAIN_LOGITS + "last_token_is_independent_of_other_coins",),
     "OWN-3215": (CHAIN_LOGITS + "chains_from_logits_emit_the_targets_law",),
+    "OWN-4300": (BLOCK + "block_emits_the_targets_law", BLOCK + "no_fewer_drafts_are_kept_than_one_by_one"),
+    "OWN-4303": (BLOCK + "block_emits_the_targets_law",),
+    "OWN-4304": (BLOCK + "fronts_are_kept_by_their_share",),
+    "OWN-4305": (BLOCK + "block_emits_the_targets_law",),
+    "OWN-4307": (BLOCK + "every_block_of_a_batch_emits_its_own_law",),
+    "OWN-4309": (BLOCK + "fronts_are_kept_by_their_share",),
+    "OWN-4310": (BLOCK + "block_emits_the_targets_law",),
+    "OWN-4311": (BLOCK + "block_emits_the_targets_law",),
+    "OWN-4312": (BLOCK + "block_emits_the_targets_law", BLOCK + "fronts_are_kept_by_their_share"),
+    "OWN-4313": (BLOCK + "block_emits_the_targets_law",),
+    "OWN-4314": (BLOCK + "last_token_of_a_block_is_independent_of_other_coins",),
+    "OWN-4317": (BLOCK + "last_token_of_a_block_is_independent_of_other_coins",),
 }
 
 

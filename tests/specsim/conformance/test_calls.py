@@ -169,7 +169,8 @@ def test_what_could_not_all_be_written_is_refused_before_anything_is(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=NAMES)
 def test_an_unknown_name_says_what_is_near_it(backend):
-    near = (Reason.UNKNOWN_NAME, "name of the callable", "verify_tree_greedy or verify_tree_greedy_from_logits")
+    guesses = "verify_tree_greedy or verify_tree_greedy_from_logits or verify_chain_greedy"
+    near = (Reason.UNKNOWN_NAME, "name of the callable", guesses)
     assert reason_of(backend.call, "verify_tree_gredy", **tree()) == near
     with pytest.raises(AttributeError, match="has no attribute verify_tree_gredy; did you mean verify_tree_greedy or "):
         _ = backend.verify_tree_gredy

@@ -25,6 +25,13 @@ def test_values_of_scalars_are_listed_and_sizes_of_axes_lie_between_two():
     ]
 
 
+def test_a_sampler_accepts_any_number_of_drafts_or_those_that_equal_its_draws():
+    free, drawing = (limits_of({"ACCEPTANCE": said}, "mine") for said in ("any", "draws"))
+    assert (free.accepts_any_number, free.accepts_equal_draws) == (True, False)
+    assert (drawing.accepts_any_number, drawing.accepts_equal_draws) == (False, True)
+    assert drawing.in_words() == [], "nothing is left out"
+
+
 def test_largest_sizes_hold_in_every_operation_and_within_what_it_takes():
     declared = limits_of({"LIMITS": {"build_tree": {"node": (4, 64)}, "fast_topk": {"row": (3, 5)}}}, "mine")
     limits = declared.at_most({"nodes": 8, "requests": 2})
@@ -70,6 +77,7 @@ def test_axes_are_those_that_a_contract_binds():
         ({"LIMITS": {"build_tree": {"node": ("1", 4)}}}, "should be the least and the largest size that are taken"),
         ({"EMPTY": 0}, "mine.EMPTY is 0, but should be True or False"),
         ({"NORMALISED": "yes"}, "mine.NORMALISED is 'yes', but should be True or False"),
+        ({"ACCEPTANCE": "few"}, 'mine.ACCEPTANCE is \'few\', but should be "any" or "draws", because nothing else'),
         ({"TIES": "lower"}, "mine.TIES is 'lower', but should be \"any\", because nothing else is a choice"),
     ],
 )

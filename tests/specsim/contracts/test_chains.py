@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection, load
-from specsim.contracts.chains import draft_rows_read, target_rows_read
+from specsim.contracts.chains import (
+    block_draft_rows_read,
+    block_target_rows_read,
+    draft_rows_read,
+    target_rows_read,
+)
 
 THIRDS = [[0.25, 0.25, 0.5]] * 9
 
@@ -71,3 +76,21 @@ def test_rows_that_are_read_are_distributions(name, row, value, reason):
     with pytest.raises(SpecRejection) as caught:
         load("specsim.reference").functions["chain_speculative_sampling"](**call)
     assert caught.value.reason is reason
+
+
+def test_a_block_reads_the_rows_of_all_drafts_and_one_more_where_it_keeps_them():
+    assert block_draft_rows_read(chains()).tolist() == [True] * 5
+    assert block_target_rows_read(chains()).tolist() == [True, True, True, True, True, True, True, True]
+    failing = chains(uniform_samples=np.array([0, 0, 0.25, 0, 0.5], dtype=np.float32))
+    assert block_target_rows_read(failing).tolist() == [True, True, True, False, True, True, True, False]
+
+
+def test_a_sentinel_ends_what_a_block_reads():
+    ended = chains(draft_tokens=np.array([-1, 0, 0, 2, -1]))
+    assert block_draft_rows_read(ended).tolist() == [False, False, False, True, False]
+    assert block_target_rows_read(ended).tolist() == [True, False, False, False, True, True, True, False]
+
+
+def test_a_block_reads_nothing_beyond_offsets_and_tokens_that_are_none():
+    broken = chains(cu_num_drafts=np.array([-4, 9, 2, 5], dtype=np.int32), draft_tokens=np.array([0, 7, 0, 2, 2]))
+    assert block_target_rows_read(broken).shape == (8,)
