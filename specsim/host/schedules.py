@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.host.budget import StepRates, verify_token_budget
 from specsim.rejection import Reason, SpecRejection, check_length, check_range
 
 Array = NDArray[Any]
@@ -121,13 +122,8 @@ def _best_budget(counts: Sequence[int], history: ScheduleHistory) -> int:
     is_same_owner = history.survival_generations == history.row_generations
     rows = zip(history.survivals, is_same_owner, counts, strict=True)
     survivals = [float(one) if is_same else 1.0 for row, is_same, count in rows for one in row[:count]]
-    best, most, expected = 0, -math.inf, float(len(counts))
-    for budget, survival in enumerate([0.0, *sorted(survivals, reverse=True)]):
-        expected += survival
-        rate = expected * float(history.steps_per_second[len(counts) + budget])
-        if rate > most:
-            best, most = budget, rate
-    return best
+    rates = tuple(history.steps_per_second.tolist())
+    return verify_token_budget(survivals, len(counts), StepRates(tuple(range(len(rates))), rates))
 
 
 def _check_schedule(confidences: Array, num_drafts: Array, history: ScheduleHistory) -> None:
