@@ -18,6 +18,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
+from specsim.simulation.priorities import DEPTH
 from specsim.simulation.schedule import Schedule
 
 CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4), (0, 1, 3), (0, 2))
@@ -25,6 +26,9 @@ CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4), (0, 1, 3), (0, 2))
 
 ONE_PADDED_IN, ONE_RANKED_IN = 3, 3
 """Of so many machines whose sizes never change one is padded, and of these one runs beside another rank."""
+
+ONE_LATE_IN = 4
+"""Of so many schedules, in one nothing that is queued runs before the host waits for it."""
 
 WINDOWS = (4, 2, 8, 1, 3)
 """Positions that a layer with a sliding window sees, where there is one."""
@@ -65,6 +69,11 @@ def draw_recurrent(random: Random) -> Setup:
     setup = draw_setup(random)
     model = replace(setup.model, target_pool=random.choice(sorted(RECURRENT_KINDS)))
     return replace(setup, model=model, schedule=replace(setup.schedule, has_prefix_cache=False))
+
+
+def with_depth(schedule: Schedule) -> Schedule:
+    """Return a schedule whose events are ordered by priorities; in few, as the seed decides, all comes late instead."""
+    return schedule if schedule.stream_seed % ONE_LATE_IN == 1 else replace(schedule, depth=DEPTH)
 
 
 def with_pools(setup: Setup) -> Setup:
@@ -165,11 +174,13 @@ def draw_brief_texts(random: Random) -> Setup:
         config=config,
         model=_draw_model(random),
         max_batch=max_batch,
-        schedule=Schedule(
-            is_overlapped=True,
-            promised=Fraction(0),
-            stream_seed=random.randrange(1 << 16),
-            has_prefix_cache=True,
+        schedule=with_depth(
+            Schedule(
+                is_overlapped=True,
+                promised=Fraction(0),
+                stream_seed=random.randrange(1 << 16),
+                has_prefix_cache=True,
+            )
         ),
         longest_prompt=longest_prompt,
         longest_output=longest_output,
@@ -192,10 +203,11 @@ def _draw_model(random: Random) -> HashModel:
 
 def _draw_schedule(random: Random, is_v1: bool, page_size: int) -> Schedule:
     chunk = random.choice((None, None, 5, 8, 3))
-    return Schedule(
+    schedule = Schedule(
         is_overlapped=random.randrange(3) > 0 and not is_v1,
         prefill_chunk=None if chunk is None else max(chunk, page_size),
         promised=random.choice((Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2))),
         stream_seed=random.randrange(1 << 16),
         has_prefix_cache=random.randrange(2) == 0,
     )
+    return with_depth(schedule)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
@@ -16,9 +16,11 @@ from specsim.properties.soak.own import draw_machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
+from specsim.properties.soak.trace import Traces
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.events import Tag
 from specsim.simulation.models.frozen import accepting_unread_states
+from specsim.simulation.priorities import Coverage
 
 MOST_STEPS_TO_THE_END = 3000
 """Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""
@@ -52,6 +54,8 @@ class Played:
 
     ``untried`` has why a rule was not tried, by its name and the kind of worker. ``ran`` counts what of the
     implementation ran, by name; ``refused`` says why its workers take no machine that was drawn, if they take none.
+    ``trace`` is the hash of what happened, in order, ``repeated`` has those of two runs if it ran twice, ``coverage``
+    says how many schedules of a stated depth ran.
     """
 
     num_steps: int = 0
@@ -64,13 +68,18 @@ class Played:
     untried: dict[str, str] = field(default_factory=dict)
     ran: dict[str, int] = field(default_factory=dict)
     refused: str = ""
+    trace: str = ""
+    repeated: Traces | None = None
+    coverage: Coverage = field(default_factory=Coverage)
     failure: Failure | None = None
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values."""
         reach = {tag.value: number for tag, number in self.reach.items()}
         failure = None if self.failure is None else self.failure.as_plain()
-        return {**vars(self), "reach": reach, "reused": dict(self.reused), "failure": failure}
+        repeated = None if self.repeated is None else asdict(self.repeated)
+        plain = {"reach": reach, "reused": dict(self.reused), "failure": failure}
+        return {**vars(self), **plain, "repeated": repeated, "coverage": asdict(self.coverage)}
 
 
 @accepting_unread_states()
@@ -97,6 +106,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked
+        played.trace, played.coverage = str(machine.trace), machine.coverage
         played.reach, played.reused = machine.reach.counts, machine.reuse.counts
         if machine.untried is not None:
             played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
@@ -119,6 +129,7 @@ def take_turn(machine: Machine, action: Action) -> bool:
     """Do something to a machine and check it, and report it to the supervisor of this process."""
     begin_example()
     begin_call(action.rule)
+    machine.trace.note(action.rule)
     return apply_action(machine, action)
 
 

@@ -31,10 +31,12 @@ from specsim.properties.soak.setups import EVERY_SIZE, Setup
 from specsim.properties.soak.sides import Sides
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
+from specsim.properties.soak.trace import Trace
 from specsim.reference.worker.pools import CARRIED
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
+from specsim.simulation.priorities import Coverage, Priorities
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration, is_telling
 
@@ -61,6 +63,7 @@ class Machine:
     def __init__(self, subject: Subject, setup: Setup) -> None:
         self.setup = setup
         self.reach = Reach()
+        self.trace = Trace()
         self.asked: list[Asked] = []
         self.refused: str | None = None
         self.watched: dict[int, Watch] = {}
@@ -194,12 +197,14 @@ class Machine:
         scheduler = self.engine.scheduler
         scheduler.check_ledger()
         self.reuse.note(scheduler.holders)
+        self.trace.note_requests(scheduler.holders)
         batch = len(scheduler.holders)
         require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
         self._check_outputs_grow()
         self._check_rows()
         setup = self._current_setup
         for request in scheduler.finished[self._num_checked :]:
+            self.trace.note_end(request)
             check_output(setup, self.watched[request.request_id], self._sampled)
             if self._drafts is not None:
                 self._drafts.check(request)
@@ -217,6 +222,7 @@ class Machine:
         if self.neighbour is not None:
             self.neighbour.check_end()
         self._sides.finish()
+        self.trace.note(*(one.trail for one in self._priorities))
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
@@ -242,6 +248,18 @@ class Machine:
     @property
     def _current_setup(self) -> Setup:
         return self.setup.under(self.drafting)
+
+    @property
+    def _priorities(self) -> list[Priorities]:
+        """What decided about the order of events, of all engines that were tried and of the ranks."""
+        engines = [*self._sides.all_tried, *(() if self.neighbour is None else (self.neighbour.engine,))]
+        every = [*(engine.priorities for engine in engines), self.neighbour and self.neighbour.priorities]
+        return [one for one in every if one is not None]
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many schedules of a stated depth ran."""
+        return sum((one.coverage for one in self._priorities), Coverage())
 
     @property
     def num_leaked(self) -> int:

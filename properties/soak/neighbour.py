@@ -14,6 +14,7 @@ from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, Tag
+from specsim.simulation.priorities import Priorities
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import Iteration
 
@@ -43,6 +44,7 @@ class Neighbour:
         functions = subject.backend if subject.backend.has("Meeting") else REFERENCE
         self._make_meeting = functions.host("Meeting")
         self._observer = observer
+        self.priorities = Priorities(schedule.stream_seed)
         self.num_asked = 0
         self._num_checked = 0
 
@@ -71,7 +73,7 @@ class Neighbour:
                 agreeing.meeting = None
             return resolved
 
-        resolved, lost = run_threads(len(ranks), run)
+        resolved, lost = run_threads(len(ranks), run, self.priorities.pick)
         require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
         own, other = (model.forwards - was for model, was in zip(models, before, strict=True))
         require(own == other, "forwards of the rank that is tried", dict(own), dict(other))

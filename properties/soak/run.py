@@ -17,9 +17,11 @@ import msgspec
 from specsim.conformance.brought import Brought
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
+from specsim.properties.soak.trace import Traces, joined
 from specsim.properties.soak.units import ANY, PlainMachine, SoakLimits
 from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
 from specsim.simulation.events import Tag
+from specsim.simulation.priorities import Coverage
 
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
 MOST_FAILURES = 10
@@ -34,6 +36,9 @@ SETTLED = 5
 STEPS_OF_A_REFUSAL = 1
 """What a machine that no worker takes counts for, so that a run in which none is taken ends."""
 
+ONE_REPEATED_IN = 64
+"""Of so many machines one runs twice, to see that it does the same."""
+
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -43,7 +48,8 @@ class Soaked:
 
     ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``brings`` is
     what the implementation has, ``ran`` counts calls of its functions and machines of its workers, ``refused`` has why
-    its workers took no machine, a line each. ``stopped``
+    its workers took no machine, a line each. ``trace`` is the hash of what all machines did, ``repeated`` has those of
+    machines that ran twice, ``coverage`` how many schedules of a stated depth ran. ``stopped``
     says why a run ended before it was through, ``inconclusive_because`` why one without a failure decides too little.
     """
 
@@ -60,6 +66,9 @@ class Soaked:
     brings: Brought = field(default_factory=Brought)
     ran: Counter[str] = field(default_factory=Counter)
     refused: list[str] = field(default_factory=list)
+    trace: str = ""
+    repeated: list[Traces] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
     failures: dict[int, BrokenUnit] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
     seconds: float = 0.0
@@ -84,6 +93,10 @@ class Soaked:
         self.num_leaked += outcome["num_leaked"]
         self.reach.update({Tag(name): number for name, number in outcome["reach"].items()})
         self.reused.update(outcome["reused"])
+        self.trace = joined(self.trace, outcome["trace"])
+        self.coverage += msgspec.convert(outcome["coverage"], Coverage)
+        if outcome["repeated"] is not None:
+            self.repeated.append(msgspec.convert(outcome["repeated"], Traces))
         self.untried.update(outcome["untried"])
         failure = broken_from(outcome)
         if failure is not None:
@@ -105,7 +118,8 @@ class Soak:
 
     def job(self, number: int, replays: int = 0) -> Job:
         """Return the unit of a machine."""
-        arguments = (self.implementation, ANY, (f"{self.seed} {number}",), SoakLimits(replays))
+        is_repeated = number % ONE_REPEATED_IN == ONE_REPEATED_IN // 2
+        arguments = (self.implementation, ANY, (f"{self.seed} {number}",), SoakLimits(replays, is_repeated))
         read = partial(checked, kind=PlainMachine)
         return Job((f"machine {number}", number), RUN_UNIT, arguments, self.limits, read=read)
 

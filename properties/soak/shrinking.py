@@ -93,8 +93,8 @@ def _in_turn(setup: Setup) -> Setup:
 
 
 def _idle_streams(setup: Setup) -> Setup:
-    """Let nothing that is queued run before the host waits for it."""
-    return replace(setup, schedule=replace(setup.schedule, stream_seed=1))
+    """Let nothing that is queued run before the host waits for it, nor a result be read before the next launch."""
+    return replace(setup, schedule=replace(setup.schedule, stream_seed=1, depth=None))
 
 
 def _uncached(setup: Setup) -> Setup:

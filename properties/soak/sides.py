@@ -64,6 +64,11 @@ class Sides:
         return self.engines[0]
 
     @property
+    def all_tried(self) -> list[Engine]:
+        """The engine that is tried, and those of other sizes that went before it or may go on."""
+        return [engines[0] for engines in self._known.values()]
+
+    @property
     def is_alone(self) -> bool:
         """Whether nothing runs beside the engine that is tried."""
         return len(self.engines) == 1

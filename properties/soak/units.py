@@ -16,8 +16,10 @@ from specsim.conformance.brought import Brought
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.shrinking import shrink
-from specsim.properties.soak.subject import Subject
+from specsim.properties.soak.subject import REFERENCE, Subject
+from specsim.properties.soak.trace import Traces
 from specsim.properties.unit_of_work import PlainOutcome, require_device
+from specsim.simulation.priorities import Coverage
 
 ANY = "machine"
 DRAWN: Mapping[str, DrawSetup] = {ANY: draw_setup}
@@ -32,9 +34,12 @@ class SoakLimits:
     ----------
     replays : int
         Histories that are tried to find a shorter one that fails.
+    is_repeated : bool
+        A machine that does not fail runs once more, and twice on the reference, to see that it does the same.
     """
 
     replays: int = 0
+    is_repeated: bool = False
 
 
 class PlainMachine(PlainOutcome):
@@ -46,6 +51,9 @@ class PlainMachine(PlainOutcome):
     num_wide_decodes: int
     num_leaked: int
     reused: dict[str, int]
+    trace: str
+    coverage: Coverage
+    repeated: Traces | None
     untried: dict[str, str]
     ran: dict[str, int]
     refused: str
@@ -78,11 +86,23 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
         require_device(subject.backend)
         if limits.replays:
             played = replace(played, failure=shrink(subject, played.failure, limits.replays))
+    elif limits.is_repeated:
+        played.repeated = _repeat(subject, seed, name, played.trace)
     # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.
     gc.collect()
     duration = time.monotonic() - started
     plain = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
     return {**played.as_plain(), **plain, "duration": duration}
+
+
+def _repeat(subject: Subject, seed: str, name: str, trace: str) -> Traces:
+    """Run a machine once more, and one of the reference twice; the reference itself needs no other one."""
+    number = int(seed.split()[-1])
+    own = (trace, play(subject, Random(seed), DRAWN[name]).trace)
+    if subject.is_reference:
+        return Traces(number, own, own)
+    first, again = (play(Subject(REFERENCE), Random(seed), DRAWN[name]).trace for _ in range(2))
+    return Traces(number, own, (first, again))
 
 
 @cache

@@ -6,7 +6,17 @@ from specsim.algorithms import DRAFTERS
 from specsim.conformance.backend import SCHEDULER
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import Soaked
-from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OF_SCHEDULERS, OWN, PER_STEPS, REQUIRED, least_hits
+from specsim.properties.soak.tags import (
+    ENDS,
+    FEWEST_JUDGED,
+    OF_SCHEDULERS,
+    OWN,
+    PER_STEPS,
+    REQUIRED,
+    SOMETIMES,
+    least_hits,
+    more_steps,
+)
 
 FEWEST_MEASURED = 20_000
 """Steps from which on memory is judged: what is loaded and kept once is there after a fifth of them."""
@@ -17,6 +27,7 @@ MOST_GROWTH = 1.08
 def complaints(soaked: Soaked) -> list[str]:
     """Return what is wrong, a line each; a run that is stopped by failures or interrupted has only those."""
     failed = [f"machine {number}: {failure.error}" for number, failure in soaked.failures.items()]
+    failed += [line for traces in soaked.repeated for line in traces.complaints()]
     if soaked.num_leaked:
         failed.append(f"{soaked.num_leaked} slots leaked")
     if soaked.stopped:
@@ -32,7 +43,8 @@ def complaints(soaked: Soaked) -> list[str]:
 def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
     """Return what the module brings and no machine ran, a reason each; a part of a run has to run something."""
     refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
-    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part)]
+    never = [] if is_part else _never(soaked)
+    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part), *never]
 
 
 def not_required(soaked: Soaked) -> dict[str, str]:
@@ -48,6 +60,18 @@ def not_required(soaked: Soaked) -> dict[str, str]:
         asked = {tag.value for tag in OF_SCHEDULERS} | {f"a row used again after {end}" for end in ENDS}
         return dict.fromkeys((name for name in missed if name not in asked), because)
     return {}
+
+
+def _never(soaked: Soaked) -> list[str]:
+    """Return what has to happen sometimes and never did in a run of some length, and how many steps more would do."""
+    is_short = soaked.num_steps < PER_STEPS or soaked.is_interrupted or soaked.stopped
+    if is_short or soaked.failures or _is_of_some_workers(soaked):
+        return []
+    missed = {tag.value: more_steps(tag, soaked.num_steps) for tag in SOMETIMES if not soaked.reach[tag]}
+    return [
+        f"{name} never happened in {soaked.num_steps:,} steps; about {more:,} more should do"
+        for name, more in missed.items()
+    ]
 
 
 def _condition_of(line: str) -> str:

@@ -172,7 +172,7 @@ def _verdict(soaked: "Soaked", wrong: list[str]) -> str:
 def _document(
     soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> dict[str, object]:
-    from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED
+    from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES
     from specsim.properties.soak.verdict import not_required
 
     return {
@@ -191,8 +191,12 @@ def _document(
         "wide_decode_iterations": soaked.num_wide_decodes,
         "reach": {tag.value: soaked.reach[tag] for tag in REQUIRED},
         "events": {tag.value: soaked.reach[tag] for tag in OWN},
+        "sometimes": {tag.value: soaked.reach[tag] for tag in SOMETIMES},
         "reused_after": {end: soaked.reused[end] for end in ENDS},
         "not_required": NOT_YET | soaked.untried | not_required(soaked),
+        "trace_hash": soaked.trace,
+        "repeated": [vars(traces) for traces in soaked.repeated],
+        "schedules": soaked.coverage.as_plain(),
         "seconds": round(soaked.seconds, 1),
         "rss_mib": [round(size, 1) for size in soaked.rss_mib],
         "complaints": wrong,
@@ -209,7 +213,7 @@ def _document(
 
 
 def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]) -> None:
-    from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, MEANINGS, OWN, REQUIRED
+    from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, MEANINGS, OWN, REQUIRED, SOMETIMES
     from specsim.properties.soak.verdict import not_required
 
     table = plain_table("condition", "#times", "meaning")
@@ -217,7 +221,7 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
         ("machines", soaked.num_machines, "engines that were built, run and drained"),
         ("decodes", soaked.num_decodes, "iterations that verified"),
         ("wide", soaked.num_wide_decodes, "decodes of four or more requests"),
-        *((tag.value, soaked.reach[tag], MEANINGS[tag]) for tag in (*REQUIRED, *OWN)),
+        *((tag.value, soaked.reach[tag], MEANINGS[tag]) for tag in (*REQUIRED, *OWN, *SOMETIMES)),
         *((f"reused:{end}", soaked.reused[end], f"a row was used again after {word}") for end, word in ENDS.items()),
         *((name.lower(), number, f"machines of {name}") for name, number in sorted(soaked.algorithms.items())),
         ("leaked", soaked.num_leaked, "slots that nothing owns after a machine"),
@@ -228,6 +232,8 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
         say(f"at this speed 20,000 steps take {soaked.seconds * 20_000 / soaked.num_steps:.0f} seconds")
     if soaked.num_steps < FEWEST_JUDGED:
         say(f"in fewer than {FEWEST_JUDGED:,} steps no condition has to be reached")
+    for line in (str(soaked.coverage), *map(str, soaked.repeated), f"trace hash {soaked.trace}"):
+        say(line)
     for what, because in (soaked.untried | not_required(soaked)).items():
         say(f"not tried: {what}, because {because}")
     for line in lines_of(soaked.brings, soaked.ran):

@@ -23,6 +23,8 @@ from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
 from specsim.simulation.launches import Launched, Launcher, clipped_steps
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
+from specsim.simulation.overlaps import Overlaps
+from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import reported_by, resolve_iteration, resolve_prefill
 from specsim.simulation.schedule import IN_TURN, Schedule
@@ -109,7 +111,8 @@ class Engine:
         if isinstance(worker, SynchronousWorker):
             self._ledger = IterationLedger(self.scheduler)
             worker.keep_books(self._ledger)
-        self._launcher = Launcher(worker, self._operations, schedule.stream_seed if schedule.is_overlapped else None)
+        self._launcher = Launcher(worker, self._operations, schedule)
+        self._overlaps = Overlaps(observer)
         self._in_flight: deque[Launched] = deque()
         self._last_sizes: SpecConfig | None = None
         self._last_steps: dict[int, int] = {}
@@ -130,6 +133,11 @@ class Engine:
     def num_in_flight(self) -> int:
         """Forwards that are launched and not resolved."""
         return len(self._in_flight)
+
+    @property
+    def priorities(self) -> Priorities | None:
+        """What decides about the order of queued work, if priorities do."""
+        return self._launcher.priorities
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected.
@@ -152,6 +160,7 @@ class Engine:
 
     def abort(self, request_id: int) -> None:
         """Ask a request to end; see ``Scheduler.abort``."""
+        self._overlaps.abort(request_id, self.scheduler.holders, self._in_flight)
         self.scheduler.abort(request_id)
 
     def step(self) -> Iteration | None:
@@ -166,6 +175,7 @@ class Engine:
         -----
         Source: semantics J.2.
         """
+        self._overlaps.begin_step(self.scheduler.holders)
         resolved = self._take_turn(self._launch_prefill)
         resolved += self._take_turn(self._launch_decode)
         if not resolved:
@@ -224,14 +234,22 @@ class Engine:
 
     def _take_turn(self, launch: Callable[[], Launched | None]) -> list[object]:
         """Launch what one turn has, and resolve what was launched before it; return what came back."""
-        resolved = self._resolve_down_to(0) if self._must_wait() else []
+        resolved = self._resolve_down_to(0) if self._must_wait() else self._resolve_early()
         launched = launch()
         if launched is None:
             return resolved
+        self._overlaps.launch(launched, self._in_flight)
         self._in_flight.append(launched)
         if self._is_overlapped and len(self._in_flight) > 1:
             self._observer(Tag.OVERLAP)
         return resolved + self._resolve_down_to(1 if self._is_overlapped else 0)
+
+    def _resolve_early(self) -> list[object]:
+        """Resolve what is launched before the next launch, where the order of events says so; return what came back."""
+        if not self._in_flight or not self._launcher.resolves_first(self._in_flight[0]):
+            return []
+        self._observer(Tag.EARLY_RESULT)
+        return self._resolve_down_to(0)
 
     def _must_wait(self) -> bool:
         """Return whether what is chosen next depends on what the host does with the last result."""
@@ -266,12 +284,16 @@ class Engine:
         while len(self._in_flight) > num_left:
             launched = self._in_flight.popleft()
             value = self._launcher.wait(launched)
+            self._overlaps.begin_result(launched, self.scheduler.holders)
             if launched.chunks is None:
                 self._resolve_iteration(launched, require_kind("what an iteration returns", value, Iteration))
             else:
                 following = require_kind("what a prefill returns", value, list)
                 self._publish(resolve_prefill(launched, following, self._operations, self._observer))
+            self._overlaps.end_result(launched, self._in_flight)
             self.scheduler.finish()
+            if not self.scheduler.holders:
+                self._overlaps.empty(self._in_flight)
             resolved.append(value)
         return resolved
 
@@ -303,6 +325,8 @@ class Engine:
         self._report(self.decode_log_interval)
         is_changed = config != (self._last_sizes or config)
         self._last_sizes = config
+        if is_changed:
+            self._overlaps.resize()
         place = (self.worker.model.description, self.worker.sizes)
         tell_iteration(num_accepted_drafts, own_steps, launched.requests, config, is_changed, *place, self._observer)
         if self._num_drafts is not None:

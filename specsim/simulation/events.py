@@ -53,6 +53,16 @@ class Tag(StrEnum):
     RESTING = "resting"
     NARROWER = "narrower"
     WIDER = "wider"
+    STOP_IN_FLIGHT = "stop_in_flight"
+    ROW_IN_FLIGHT = "row_in_flight"
+    BACK_IN_FLIGHT = "back_in_flight"
+    ABORT_IN_FLIGHT = "abort_in_flight"
+    EMPTY_IN_FLIGHT = "empty_in_flight"
+    CHUNK_IN_FLIGHT = "chunk_in_flight"
+    IDLE_IN_FLIGHT = "idle_in_flight"
+    EARLY_RESULT = "early_result"
+    FINISH_AND_RESIZE = "finish_and_resize"
+    ROW_AT_ONCE = "row_at_once"
 
 
 Observer = Callable[[Tag], None]

@@ -12,7 +12,9 @@ from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.numbers import Steps, steps_of_requests
+from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
+from specsim.simulation.schedule import Schedule
 from specsim.simulation.streams import Streams, Ticket
 from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
 
@@ -23,7 +25,8 @@ class Launched:
 
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
     prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
-    those of the configuration. ``reported`` is filled when the forward runs, unless the worker tells nothing.
+    those of the configuration. ``reported`` is filled when the forward runs, unless the worker tells nothing. ``rows``
+    are those that it uses.
     """
 
     requests: tuple[Request, ...]
@@ -32,6 +35,7 @@ class Launched:
     chunks: tuple[PromptChunk, ...] | None = None
     num_steps: Steps = None
     reported: list[tuple[ReportedToken, ...]] = field(default_factory=list)
+    rows: tuple[int, ...] = ()
 
     def own_steps(self, config: SpecConfig) -> tuple[int, ...]:
         """Return how many steps each request of an iteration drafts."""
@@ -41,9 +45,10 @@ class Launched:
 class Launcher:
     """Queues the work of a worker on the two streams of its device."""
 
-    def __init__(self, worker: Worker, operations: HostFunctions, seed: int | None) -> None:
+    def __init__(self, worker: Worker, operations: HostFunctions, schedule: Schedule) -> None:
+        seed = schedule.stream_seed if schedule.is_overlapped else None
         self._worker = worker
-        self._streams = Streams(operations, seed)
+        self._streams = Streams(operations, seed, schedule.depth)
         # NOTE: asked once: each of these looks at every member of a protocol.
         self._reader = worker if seed is not None and isinstance(worker, MapReader) else None
         self._teller = worker if is_telling(worker) else None
@@ -112,6 +117,15 @@ class Launcher:
         """Let queued work run until a launch is through; return what the worker returned."""
         return self._streams.wait(launched.ticket)
 
+    def resolves_first(self, launched: Launched) -> bool:
+        """Return whether the host reads a result before it launches more, where it need not."""
+        return self._streams.resolves_first(launched.ticket)
+
+    @property
+    def priorities(self) -> Priorities | None:
+        """What decides about the order of queued work, if priorities do."""
+        return self._streams.priorities
+
     def _write(self, write: Callable[[], None]) -> None:
         self._streams.enqueue(self._event(writes_map=True), write)
 
@@ -127,7 +141,9 @@ class Launcher:
         num_steps: Steps = None,
     ) -> Launched:
         self._num_launched += 1
-        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, reported)
+        num_retractions = tuple(one.num_retractions for one in requests)
+        rows = tuple(one.row for one in requests)
+        return Launched(requests, num_retractions, ticket, chunks, num_steps, reported, rows)
 
     def _tell(self, reported: list[tuple[ReportedToken, ...]], count: int) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""

@@ -21,6 +21,10 @@ class Schedule:
         The part of what running requests may still come to need that is kept free for them.
     stream_seed : int
         Draws which of the legal orders queued work runs in.
+    depth : int or None
+        Lets priorities that the seed draws decide about the order, which change ``depth - 1`` times a schedule
+        (``Priorities``): of queued work, and of launches and results, so that a result may be read before the next
+        launch. None for any legal order of queued work, and results after the next launch.
     has_prefix_cache : bool
         Texts that were resolved are kept, and prompts that begin alike start after them.
     clips_drafts : bool
@@ -33,7 +37,8 @@ class Schedule:
     Raises
     ------
     SpecRejection
-        COUNT_OUT_OF_RANGE: a chunk without a position; PROBABILITY_OUT_OF_RANGE: a part that is none.
+        COUNT_OUT_OF_RANGE: a chunk without a position, a depth without an event; PROBABILITY_OUT_OF_RANGE: a part that
+        is none.
     """
 
     is_overlapped: bool = False
@@ -43,11 +48,14 @@ class Schedule:
     has_prefix_cache: bool = False
     clips_drafts: bool = False
     num_drafts: NumDrafts | None = None
+    depth: int | None = None
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None:
             because = "a turn goes on with a prompt"
             check_range(Reason.COUNT_OUT_OF_RANGE, "prefill_chunk", self.prefill_chunk, because, 1)
+        if self.depth is not None:
+            check_range(Reason.COUNT_OUT_OF_RANGE, "depth", self.depth, "a race is an order of events", 1)
         because = "it is a part of what requests may need"
         check_range(Reason.PROBABILITY_OUT_OF_RANGE, "promised", self.promised, because, 0, 1)
 

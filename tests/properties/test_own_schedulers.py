@@ -132,7 +132,7 @@ def test_the_commands_of_the_page_conform(tmp_path):
 @pytest.mark.parametrize(
     ("make_scheduler", "number", "begin"),
     [
-        (Dropping, 1, "lockstep: iteration 83, Request.finish[1] = None, but should be Finish("),
+        (Dropping, 7, "lockstep: iteration 23, Request.finish[1] = None, but should be Finish("),
         (Starving, 0, "lockstep: iteration 1, Engine.turns without progress[] = 5 while [1, 2, 3] wait"),
         (Sharing, 0, "target_kv[0] of request 1 at 0 = "),
         (TooFar, 0, "tokens = 18, but should be 19"),

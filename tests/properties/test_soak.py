@@ -23,10 +23,11 @@ from specsim.properties.soak.run import Soak, Soaked
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
-from specsim.properties.soak.verdict import complaints
+from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES, least_hits
+from specsim.properties.soak.verdict import complaints, why_inconclusive
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.simulation.events import Tag
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
@@ -127,7 +128,7 @@ def test_hits_are_required_in_proportion(num_steps, least):
 def plenty():
     soaked = Soaked(0)
     soaked.add(0, {**Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).as_plain(), "brings": {}})
-    soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
+    soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20) | dict.fromkeys(SOMETIMES, 1))
     soaked.reused.update(dict.fromkeys(ENDS, 20))
     soaked.algorithms.update(dict.fromkeys(DRAFTERS, 1))
     soaked.rss_mib = (100.0, 108.0)
@@ -136,6 +137,17 @@ def plenty():
 
 def test_a_run_that_reached_everything_conforms():
     assert complaints(plenty()) == []
+
+
+def test_what_never_happened_makes_a_long_run_inconclusive():
+    soaked = plenty()
+    assert why_inconclusive(soaked, is_part=False) == []
+    soaked.reach[Tag.BACK_IN_FLIGHT] = 0
+    assert complaints(soaked) == []
+    line = "back_in_flight never happened in 20,000 steps; about 1,539 more should do"
+    assert why_inconclusive(soaked, is_part=False) == [line]
+    soaked.num_steps = 19_999
+    assert why_inconclusive(soaked, is_part=False) == []
 
 
 def test_a_run_says_what_it_missed():

@@ -1,6 +1,7 @@
 """Ranks in one process, a thread each: a group whose members meet, and who is given up when one has left.
 
 They take turns: a rank runs until it waits for the others, so that what is tried need not bear several threads at once.
+Who goes on where several can is chosen, so that two runs do the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,23 +13,61 @@ from numpy.typing import NDArray
 
 from specsim.simulation.ranks import LostRank
 
+Choose = Callable[[Sequence[int]], Any]
+"""Returns which of the ranks that can go on does."""
+
 
 class Table:
-    """Where all ranks of a group lay down what they say, round after round."""
+    """Where all ranks of a group lay down what they say, round after round.
 
-    def __init__(self, size: int) -> None:
+    ``turn`` is the rank that runs, None where no rank can.
+    """
+
+    def __init__(self, size: int, choose: Choose = min) -> None:
         self.changed = Condition()
         self.rounds: list[dict[int, Any]] = []
         self.answers: list[dict[int, Any]] = []
         self.present = set(range(size))
         self.left: set[int] = set()
         self.lost: list[LostRank] = []
+        self._choose = choose
+        self._awaited = dict.fromkeys(range(size), -1)
+        self.turn: int | None = choose(range(size))
+
+    def await_turn(self, rank: int) -> None:
+        """Wait until a rank runs."""
+        while self.turn != rank:
+            self.changed.wait()
+
+    def say(self, rank: int, number: int, what: str, value: Any) -> dict[int, Any]:
+        """Lay down what a rank says in a round, and return what all said once it is its turn."""
+        if number == len(self.rounds):
+            self.rounds.append({})
+        self.rounds[number][rank] = (what, value)
+        self._awaited[rank] = number
+        self._hand_on()
+        self.await_turn(rank)
+        return self.answers[number]
 
     def leave(self, rank: int) -> None:
         """Say that a rank says nothing any more."""
         with self.changed:
             self.left.add(rank)
-            self.changed.notify_all()
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Answer the rounds in which no other rank will say anything, and choose who runs."""
+        while len(self.answers) < len(self.rounds):
+            said = self.rounds[len(self.answers)]
+            if not said.keys() >= self.present - self.left:
+                break
+            during = next(iter(said.values()))[0]
+            self.lost += [LostRank(rank, during) for rank in sorted(self.present - said.keys())]
+            self.present &= said.keys()
+            self.answers.append(dict(said))
+        able = [rank for rank, number in self._awaited.items() if rank not in self.left and number < len(self.answers)]
+        self.turn = self._choose(able) if able else None
+        self.changed.notify_all()
 
 
 class LocalGroup:
@@ -56,45 +95,38 @@ class LocalGroup:
         return total
 
     def _meet(self, what: str, value: Any) -> dict[int, Any]:
-        table, number = self._table, self.num_rounds
+        number = self.num_rounds
         self.num_rounds += 1
-        with table.changed:
-            if number == len(table.rounds):
-                table.rounds.append({})
-            table.rounds[number][self.rank] = (what, value)
-            table.changed.notify_all()
-            while number >= len(table.answers):
-                said = table.rounds[number]
-                if said.keys() >= table.present - table.left:
-                    table.lost += [LostRank(rank, what) for rank in sorted(table.present - said.keys())]
-                    table.present &= said.keys()
-                    table.answers.append(dict(said))
-                    table.changed.notify_all()
-                else:
-                    table.changed.wait()
-            said = table.answers[number]
+        with self._table.changed:
+            said = self._table.say(self.rank, number, what, value)
         wrong = {rank: other for rank, (other, _) in said.items() if other != what}
         if wrong:
             raise AssertionError(f"collectives of other ranks = {wrong}, but should be {what} like that of {self.rank}")
         return {rank: one for rank, (_, one) in said.items()}
 
 
-def run_threads(size: int, run: Callable[[LocalGroup], Any]) -> tuple[list[Any], list[LostRank]]:
+def run_threads(size: int, run: Callable[[LocalGroup], Any], choose: Choose = min) -> tuple[list[Any], list[LostRank]]:
     """Run every rank in a thread of its own, one at a time; return what they return, and whom they gave up.
+
+    Parameters
+    ----------
+    choose : callable
+        Which of several ranks goes on; the first, if nothing is said.
 
     Raises
     ------
     Exception
         The first that a rank raised.
     """
-    table = Table(size)
+    table = Table(size, choose)
     outcomes: list[Any] = [None] * size
     failures: list[BaseException] = []
 
     def run_one(rank: int) -> None:
         try:
-            # NOTE: a rank that waits for a change gives this up, all of it, until there is one.
+            # NOTE: a rank that waits for its turn gives this up, all of it, until then.
             with table.changed:
+                table.await_turn(rank)
                 outcomes[rank] = run(LocalGroup(rank, table))
         except BaseException as failure:
             failures.append(failure)

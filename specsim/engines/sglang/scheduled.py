@@ -1,5 +1,6 @@
-"""Scheduled verification: the twins in torch of DSpark's kernels, which run without a GPU as they are."""
+"""Scheduled verification and greedy chains: twins in torch of DSpark's kernels, which run without a GPU as they are."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ OFFSETS = in_release("build_qo_indptr", LAYOUTS)
 PAD = in_release("pad_verify_lens_to_bucket", LAYOUTS)
 SCATTER = in_release("scatter_compact_to_strided", WINDOWS)
 GEOMETRY = in_release("build_ragged_target_verify_geometry", "srt.speculative.ragged_verify")
+GREEDY = in_release("accept_greedy", ACCEPTANCE)
 CAP = in_release("cap_correct_len", ACCEPTANCE)
 TOKENS = in_release("build_out_tokens", WINDOWS)
 INJECT = in_release("build_commit_inject_layout", WINDOWS)
@@ -113,6 +115,35 @@ def ragged_verify_metadata(
     return geometry.cache_seqlens_int32, geometry.cu_seqlens_q, geometry.cu_seqlens_k, table.int()
 
 
+def verify_chain_greedy(
+    draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor", target_predict: "torch.Tensor", max_num_drafts: int
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """Accept chains greedily; SGLang's are equally long and come with logits, so tokens are numbered by their order."""
+    import torch
+
+    num_requests, num_nodes = len(cu_num_drafts) - 1, max_num_drafts + 1
+    drafts = draft_tokens.new_full((num_requests, max_num_drafts), -1)
+    choices = target_predict.new_zeros((num_requests, num_nodes))
+    for request, (first, last) in enumerate(pairwise(cu_num_drafts.tolist())):
+        drafts[request, : last - first] = draft_tokens[first:last]
+        choices[request, : last - first + 1] = target_predict[first + request : last + request + 1]
+    tokens, numbers = torch.unique(torch.cat([drafts, choices], dim=1), return_inverse=True)
+    count, bonus, _ = engine().get(GREEDY)(
+        candidates=torch.cat([numbers[:, :1], numbers[:, :max_num_drafts]], dim=1),
+        target_logits=torch.nn.functional.one_hot(numbers[:, max_num_drafts:].reshape(-1), len(tokens)).float(),
+        verify_num_draft_tokens=num_nodes,
+    )
+    output = engine().get(TOKENS)(
+        draft_tokens=drafts,
+        correct_len=count,
+        bonus=tokens[bonus],
+        verify_num_draft_tokens=num_nodes,
+        gamma=max_num_drafts,
+    )
+    is_output = torch.arange(num_nodes, device=output.device) <= count[:, None]
+    return torch.where(is_output, output, -1).int(), count
+
+
 def cap_accepted_drafts(
     candidates: "torch.Tensor",
     num_accepted_drafts: "torch.Tensor",
@@ -179,6 +210,7 @@ TABLE = (
     Adapted(pad_verify_lens_to_bucket, (PAD,)),
     Adapted(scatter_compact_to_strided, (SCATTER,)),
     Adapted(ragged_verify_metadata, (GEOMETRY, OFFSETS)),
+    Adapted(verify_chain_greedy, (GREEDY, TOKENS)),
     Adapted(cap_accepted_drafts, (CAP, TOKENS)),
     Adapted(commit_inject_layout, (INJECT, INJECT_INTO_RING)),
 )
