@@ -35,9 +35,12 @@ SHOWN = {
     ("matrix.md", 2): "what a failure looks like",
     ("record.md", 2): "what a recording prints",
     ("record.md", 3): "what a replay of recorded calls prints",
+    ("samplers-without-coins.md", 3): "what a failure looks like",
     ("schedules.md", 2): "what the command before it prints; tests/test_docs.py compares it",
+    ("soak.md", 1): "what a run prints",
     ("soak.md", 2): "what a failure looks like",
-    ("soak.md", 3): "what a failure looks like",
+    ("soak.md", 4): "what a failure looks like",
+    ("soak.md", 5): "what a failure looks like",
 }
 """Blocks that do not run, by page and number, and what they are."""
 

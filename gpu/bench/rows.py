@@ -163,9 +163,6 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("chain_block_verification", drawn.chain, ROWS_OF_BLOCKS, "5 drafts"),
     Row("generate_simulated_accept_index", lambda it: {"simulated_num_tokens": 3}),
-    # sampled_verify
-    Row("sample_target_predict", lambda it: drawn.rows_to_draw(it, EVERYTHING, 1.0), kind="bf16, temperature alone"),
-    Row("sample_target_predict", drawn.rows_to_draw, kind="bf16, top-k 50, top-p 0.95"),
     # from_logits
     Row("verify_tree_greedy_from_logits", lambda it: it.links, {"logits": visited_rows}, "bf16"),
     Row(
@@ -191,6 +188,9 @@ ROWS: tuple[Row, ...] = (
         },
         "5 drafts, bf16, temperature alone",
     ),
+    # sampled_verify
+    Row("sample_target_predict", lambda it: drawn.rows_to_draw(it, EVERYTHING, 1.0), kind="bf16, temperature alone"),
+    Row("sample_target_predict", drawn.rows_to_draw, kind="bf16, top-k 50, top-p 0.95"),
     # logprobs
     Row(
         "gather_output_logprobs",

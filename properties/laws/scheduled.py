@@ -1,6 +1,7 @@
 """Laws of scheduled verification: who is admitted to a budget, which budget is best, and which graph runs it."""
 
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -222,5 +223,5 @@ PROPERTIES = states(
     (without_a_measured_cost_everything_is_verified, budgets.unpriced, ("verify_token_budget",)),
     (a_forced_share_is_rounded_down, budgets.forced, ("verify_token_budget",)),
     (ranks_run_the_graph_of_the_largest, budgets.tiers, ("verify_graph_tier", "agree_on_tier")),
-    (an_aligned_budget_fills_its_graph, budgets.tiers, ("align_verify_budget",)),
+    (an_aligned_budget_fills_its_graph, partial(budgets.tiers, has_budgets=True), ("align_verify_budget",)),
 )

@@ -117,10 +117,10 @@ def _captured(draw: DrawFn) -> CapturedTimes:
 
 
 @composite
-def tiers(draw: DrawFn) -> Tiers:
+def tiers(draw: DrawFn, has_budgets: bool = False) -> Tiers:
     """Draw ranks, of which some are idle and one may have no budget; budgets may be beyond whole chains."""
     num_draft_tokens = draw(st.integers(1, 6))
-    has_all = draw(st.booleans())
+    has_all = has_budgets or draw(st.booleans())
     fewest = draw(mostly(st.just(1), st.just(0), one_in=8))
     batches = []
     for requests in draw(st.lists(mostly(st.integers(1, 5), st.just(0), one_in=4), min_size=fewest, max_size=4)):

@@ -18,6 +18,7 @@ from specsim.simulation.models.hash_model import HashModel
 REFERENCE = load("specsim.reference")
 OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
 ON_OPERATIONS = {
+    "drawn_engine.drafts_change_no_draw",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",

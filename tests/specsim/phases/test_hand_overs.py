@@ -92,6 +92,7 @@ NAMESAKES = {
     "rotate_prefill_input_ids.input_ids": "of a prompt",
     "select_top_k_tokens.input_ids": "of a level of the draft",
     "fast_topk.topk_index": "of any row",
+    "verify_chain_greedy.target_predict": "of ragged chains",
     "verify_cascade_metadata.tree_mask": "columns of the prefix too",
     "verify_custom_mask_metadata.tree_mask": "columns of the prefix too",
 }
