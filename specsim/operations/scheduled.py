@@ -17,7 +17,10 @@ from specsim.rejection import Reason
 _VERIFY_LENS = array("verify_lens", "int32 [request]", Unit.COUNT, within=("1", "node"))
 _PADDED_LENS = replace(_VERIFY_LENS, low="0")
 _CANDIDATES = array("candidates", "int64 [request, node]", Unit.TOKEN, within=("0", None), sentinel=-1)
-_NUM_TOKENS = ScalarSpec("num_tokens", axis="token", low="0", high="2**31-1")
+_MOST_ROWS = "2**20"
+"""Rows, and requests, of a captured graph at most."""
+
+_NUM_TOKENS = ScalarSpec("num_tokens", axis="token", low="0", high=_MOST_ROWS)
 _LONGEST = ScalarSpec("max_verify_len", low="1", high="2**31-1")
 _ROOT = Requirement("node >= 1", "a chain has a root")
 
@@ -70,7 +73,7 @@ OPERATIONS = (
         contract=Contract(
             parameters=(
                 array("verify_lens", "int32 [request]", Unit.COUNT, within=("1", None)),
-                ScalarSpec("num_padded_requests", axis="padded_request", low="0", high="2**31-1"),
+                ScalarSpec("num_padded_requests", axis="padded_request", low="0", high=_MOST_ROWS),
                 replace(_NUM_TOKENS, axis=None),
                 replace(_LONGEST, default=2**31 - 1),
             ),
