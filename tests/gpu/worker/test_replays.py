@@ -7,7 +7,7 @@ from specsim.gpu.worker.stages import Stages
 from tests.gpu.worker.replays import KINDS, run_sequences
 from tests.gpu.worker.test_graph_faults import count_once, load_live_rows_alone
 
-NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 20
+NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 12
 
 
 @pytest.mark.first
