@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.device.chains import load_chain
+from specsim.gpu.kernels.device.chains import load_chain, start_of_chain
 from specsim.gpu.kernels.device.drawing import pick, weights_of
 
 
@@ -136,8 +136,7 @@ def _draw_after_fronts_kernel(
     request = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, WIDTH)
     row = request * (max_num_drafts + 1)
-    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
-    start = tl.minimum(tl.maximum(start, 0), num_drafted)
+    start = start_of_chain(cu_num_drafts_ptr, request, num_drafted)
     share = tl.load(front_share_ptr + row + place, mask=place <= max_num_drafts, other=-1.0)
     num_drafts = tl.max(tl.where(share >= 0, place, 0), 0)
     num_blocks = tl.cdiv(vocab, BLOCK)

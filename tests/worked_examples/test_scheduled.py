@@ -88,7 +88,7 @@ def test_q1_padding(computes, num_padded, padded):
 
 
 def test_q1_scatter(computes):
-    """Row i of request b comes to 4b+i; two rows of padding go nowhere."""
+    """Row i of request b lies at 4b+i; two rows of padding go nowhere."""
     arguments = {
         "values": i64([[1], [2], [3], [4], [5], [6], [7], [8]]),
         "verify_lens": i32(LENS),

@@ -5,6 +5,13 @@ import triton.language as tl
 
 
 @triton.jit
+def start_of_chain(cu_num_drafts_ptr, request, num_drafted):
+    """Return where a request's drafts start; an offset outside of all drafts counts as their nearest end."""
+    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
+    return tl.minimum(tl.maximum(start, 0), num_drafted)
+
+
+@triton.jit
 def load_chain(
     draft_tokens_ptr,
     cu_num_drafts_ptr,
@@ -26,8 +33,7 @@ def load_chain(
     """
     draft_row_stride, draft_token_stride = draft_strides
     target_row_stride, target_token_stride = target_strides
-    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
-    start = tl.minimum(tl.maximum(start, 0), num_drafted)
+    start = start_of_chain(cu_num_drafts_ptr, request, num_drafted)
     end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
     length = tl.maximum(tl.minimum(end - start, max_num_drafts), 0).to(tl.int32)
     place = tl.arange(0, WIDTH)

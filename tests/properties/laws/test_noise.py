@@ -164,7 +164,10 @@ def test_two_requests_on_one_stream_depend_on_each_other(rule):
 
 def test_columns_make_keys_fresh_without_a_counter_of_iterations():
     """A position is drafted again at a smaller column, because the length has grown."""
-    key = lambda purpose, seed, position, column=0, epoch=0: stream_key(purpose, seed, position, column)  # noqa: E731
+
+    def key(purpose, seed, position, column=0, epoch=0):
+        return stream_key(purpose, seed, position, column)
+
     for rule, scene in ((block_verification, FRESHNESS), (rejection_sampling, LAGGED)):
         require_law_of_keys(key, rule, scene)
 
