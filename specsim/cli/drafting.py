@@ -16,6 +16,7 @@ from specsim.cli.output import Exit, Failed, remark
 from specsim.cli.simulate_options import StoreOptions
 from specsim.config import SpecConfig
 from specsim.counts import path_width
+from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.operations.signature import nearest
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
@@ -261,16 +262,20 @@ def build_worker(
     use_graphs: bool | None,
     reads: Reads = Reads.KEPT,
     schedule: Schedule = IN_TURN,
+    acceptance: str = Acceptance.TOKEN,
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
     ``drafting`` is what the worker takes first, as its drafter has it. ``reads`` says whether forwards of the reference
-    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
+    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for, ``acceptance`` by
+    which rule drafts of sampled requests are accepted.
 
     Raises
     ------
     Failed
         UNAVAILABLE: kernels cannot run.
+    SpecRejection
+        BAD_CONFIGURATION: the rule does not judge such drafts.
     """
     page_size = plan.config.page_size
     config = config_of(drafting)
@@ -279,12 +284,14 @@ def build_worker(
     if kind == "reference":
         from specsim.reference.models import load_model
 
-        worker = _loop(plan, drafter, kind)(drafting, load_model(language_model), sizes, reads=reads)
+        make = _loop(plan, drafter, kind)
+        worker = make(drafting, load_model(language_model), sizes, reads=reads, acceptance=acceptance)
         return worker
     need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
 
-    worker = _loop(plan, drafter, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
+    make, model = _loop(plan, drafter, kind), load_on_device(language_model)
+    worker = make(drafting, model, sizes, use_graphs=use_graphs, acceptance=acceptance)
     return worker
 
 

@@ -81,7 +81,7 @@ SECTIONS = {
         "graphs",
         "lockstep",
     ),
-    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed"),
+    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
     "Rules about logits": (
         "frequency_penalty",
         "presence_penalty",
@@ -242,6 +242,7 @@ def simulate(
     logprobs: int | None,
     hidden_states: bool,
     sampling: SamplingParameters | None,
+    acceptance: str,
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
 ) -> None:
@@ -314,7 +315,8 @@ def simulate(
     requests = fresh_requests()
 
     def build(layer: str, max_batch: int, schedule: Schedule, reads: Reads = Reads.KEPT) -> Worker:
-        return drafts.build_worker(plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule)
+        made_for = (plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule, acceptance)
+        return drafts.build_worker(*made_for)
 
     chosen = build(worker, batch, schedule)
     with (
