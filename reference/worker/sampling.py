@@ -145,7 +145,8 @@ def verify_sampled(
     """
     num_nodes, parameters = links.candidates.shape[1], choices.parameters(row)
     logits = sampling_logits(output, target_predict, np.repeat(choices.is_greedy(row), num_nodes))
-    seeds, filters = choices.seeds(row), [parameters[name] for name in ("temperature", "top_k", "top_p", "min_p")]
+    seeds, temperature = choices.seeds(row), parameters["temperature"]
+    filters = temperature, parameters["top_k"], parameters["top_p"], parameters["min_p"]
     if choices.acceptance is Acceptance.TARGET_DRAW:
         drawn = operations.sample_target_predict(logits, *filters, seeds, positions)
         return operations.verify_tree_greedy(*links.all(), drawn, num_steps)

@@ -74,7 +74,6 @@ def test_lockstep_holds_by_every_rule(specsim, acceptance):
             (*HASH, "--topk", 2, "--draft-tokens", 5, "--acceptance", "block"),
             "drafts are trees, and a block is a chain",
         ),
-        ((*HASH, "--algorithm", "NGRAM", "--acceptance", "block"), "drafts are trees, and a block is a chain"),
         (("--temperature", 1), "--temperature needs --model hash: the text model has no logits for sampling"),
         (("--top-k", 5), "--top-k, --top-p, --min-p and --sampling-seed need a --temperature above 0"),
         ((*HASH, "--top-p", 0), "--top-p is 0.0, but should be above 0, at most 1"),
