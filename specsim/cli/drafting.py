@@ -14,7 +14,8 @@ from specsim.assertion import require_present
 from specsim.cli.device import load_implementation, need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.cli.simulate_options import StoreOptions
-from specsim.config import SpecConfig
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.backend import EAGLE_V2
 from specsim.counts import path_width
 from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
@@ -280,19 +281,41 @@ def build_worker(
     page_size = plan.config.page_size
     config = config_of(drafting)
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
-    worker: Worker
+    return _on_layer(kind, _loop(plan, drafter, kind), drafting, language_model, sizes, use_graphs, reads, acceptance)
+
+
+def build_plain_worker(kind: str, language_model: LanguageModel, requests: Sequence[Request]) -> Worker:
+    """Return a worker without drafts, whose pools hold one of these requests: every token is the target's own draw.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: kernels cannot run.
+    """
+    plain, rule = SpecConfig(1, 0, 1), Acceptance.TARGET_DRAW
+    sizes = pools.sizes_for(plain, requests, 1, window=window_of(language_model))
+    return _on_layer(kind, loop_of(EAGLE_V2, kind), plain, language_model, sizes, None, Reads.KEPT, rule)
+
+
+def _on_layer(
+    kind: str,
+    make: Callable[..., Worker],
+    drafting: Any,
+    language_model: LanguageModel,
+    sizes: PoolSizes,
+    use_graphs: bool | None,
+    reads: Reads,
+    acceptance: str,
+) -> Worker:
+    """Make a worker of a layer, on the model in its arrays."""
     if kind == "reference":
         from specsim.reference.models import load_model
 
-        make = _loop(plan, drafter, kind)
-        worker = make(drafting, load_model(language_model), sizes, reads=reads, acceptance=acceptance)
-        return worker
+        return make(drafting, load_model(language_model), sizes, reads=reads, acceptance=acceptance)
     need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
 
-    make, model = _loop(plan, drafter, kind), load_on_device(language_model)
-    worker = make(drafting, model, sizes, use_graphs=use_graphs, acceptance=acceptance)
-    return worker
+    return make(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs, acceptance=acceptance)
 
 
 def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:

@@ -53,6 +53,14 @@ def test_requests_are_reproducible_by_every_rule(specsim, acceptance, mode):
     assert report["num_accepted_drafts"] > 0
 
 
+@pytest.mark.parametrize("algorithm", ["EAGLE3", "DFLASH", "FROZEN_KV_MTP", "NGRAM", "STANDALONE"])
+def test_what_the_target_draws_is_compared_with_decoding_without_drafts(specsim, algorithm):
+    options = ("--requests", 3, "--batch", 2, "--prompt-length", 6, "--max-new-tokens", 12, "--algorithm", algorithm)
+    got = specsim("simulate", *options, *HASH, "--agreement", 0.9, "--acceptance", "target-draw", "--json")
+    report = json.loads(got.stdout)
+    assert (got.exit_code, report["reproducible"], report["mismatches"]) == (0, True, [])
+
+
 def test_rules_judge_other_drafts_as_accepted(specsim):
     alike = (*HASH, "--topk", 1, "--agreement", 1.0, "--max-new-tokens", 30)
     runs = [simulate(specsim, *alike, "--acceptance", rule)["histogram"] for rule in ("token", "block", "target-draw")]
