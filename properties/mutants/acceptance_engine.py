@@ -18,7 +18,6 @@ Faults = Mapping[str, Callable[[Function], Function]]
 """What is injected into each operation that a worker calls."""
 
 _DRAW, _WALK, _BLOCK = "sample_target_predict", "verify_tree_greedy", "chain_block_verification"
-LOOPS = {"worker": ReferenceWorker, "worker_v1": ReferenceWorkerV1}
 
 
 def _worker(loop: type, faults: Faults, config: Any, model: Any, sizes: Any, acceptance: str = "token") -> Worker:
@@ -32,8 +31,8 @@ def _worker(loop: type, faults: Faults, config: Any, model: Any, sizes: Any, acc
 
 def _in_workers(number: str, operation: str, summary: str, **faults: Callable[[Function], Function]) -> Mutant:
     """Return the mutant whose workers, of either kind, call faulty operations."""
-    workers = {kind: partial(_worker, loop, faults) for kind, loop in LOOPS.items()}
-    return Mutant(number, operation, summary, unchanged, **workers)
+    v1, v2 = (partial(_worker, loop, faults) for loop in (ReferenceWorkerV1, ReferenceWorker))
+    return Mutant(number, operation, summary, unchanged, worker=v2, worker_v1=v1)
 
 
 def _also_in_workers(first: int, mutants: tuple[Mutant, ...], *numbers: str) -> tuple[Mutant, ...]:
@@ -68,7 +67,7 @@ def _coins_of_the_batch_row(arguments: Named) -> None:
 
 
 class _TokenByToken(ReferenceWorkerV1):
-    """A worker of V1 that judges drafts one by one, whatever it is told."""
+    """A worker of V1 that judges drafts one by one, whatever rule it is given."""
 
     def __init__(self, config: Any, model: Any, sizes: Any, acceptance: str = "token") -> None:
         super().__init__(config, model, sizes, acceptance=Acceptance.TOKEN)

@@ -25,7 +25,7 @@ def test_a_tree_is_no_block():
     )
 
 
-def test_a_rule_that_nobody_knows_is_refused():
+def test_an_unknown_rule_is_refused():
     with pytest.raises(SpecRejection) as caught:
         acceptance_of("typical", 1)
     assert caught.value.reason is Reason.UNKNOWN_NAME
