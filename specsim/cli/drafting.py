@@ -23,6 +23,7 @@ from specsim.operations.signature import nearest
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.loops import loop_of
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.needs import fields_for
@@ -148,6 +149,13 @@ def config_of(drafting: Any) -> SpecConfig:
 def of_the_model(drafter: Drafter, num_layers: int | None) -> dict[str, Any]:
     """Return what the model of a simulation has for a drafter, which may have so many layers."""
     return fields_for(drafter, num_layers or 0, SHARED_LAYERS)
+
+
+def of_the_target(model: LanguageModel, drafter: Drafter) -> LanguageModel:
+    """Return a model whose target is that of a drafter: beside a draft that reads tokens alone it hides the first."""
+    is_hidden = drafter.draft_source == DraftSource.TOKENS.name
+    changed: LanguageModel = replace(model, draft_source=DraftSource.TOKENS) if is_hidden else model
+    return changed
 
 
 ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))

@@ -292,7 +292,7 @@ def simulate(
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
-    plain = model
+    plain = drafts.of_the_target(model, record)
     model = replace(
         model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
     )
