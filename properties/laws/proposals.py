@@ -70,7 +70,7 @@ def walk_of(backend: Backend, name: str, case: WalkCase) -> Sampler:
         weights = np.exp(exponents - exponents.max(axis=2, keepdims=True))
         return Drawn(np.asarray(tokens), weights / weights.sum(axis=2, keepdims=True))
 
-    return Sampler(draw, case.columns, case.arguments["arrivals"], temperatures == 0, case.exponents)
+    return Sampler(draw, case.columns, case.arguments["arrivals"], temperatures, case.exponents)
 
 
 def chains_of(backend: Backend, case: ChainCase) -> Sampler:
@@ -85,8 +85,8 @@ def chains_of(backend: Backend, case: ChainCase) -> Sampler:
             require_equal("drafts that the draft model was given", before, tokens[:, : before.shape[1]])
         return Drawn(tokens, np.asarray(chains.draft_probs).astype(np.float64))
 
-    is_certain = case.arguments["temperatures"] == 0
-    return Sampler(draw, case.columns, case.arguments["arrivals"], is_certain, case.exponents)
+    known = case.arguments
+    return Sampler(draw, case.columns, known["arrivals"], known["temperatures"], case.exponents)
 
 
 def _next_logits(case: ChainCase, asked: list[Array], draft_tokens: Array) -> Array:

@@ -163,7 +163,7 @@ def _one_hot(rows: Array, arguments: Named) -> Array:
 
 
 def _by_column(rows: Array, arguments: Named) -> Array:
-    """Return rows of columns that nobody has mapped."""
+    """Return rows of columns that are not mapped."""
     moved = np.full_like(rows, rows.min() if rows.min() >= 0 else -np.inf)
     columns = _columns_of(arguments)
     moved[:, :, : columns.shape[2]] = np.take_along_axis(rows, columns, axis=2)

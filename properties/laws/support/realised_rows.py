@@ -57,8 +57,8 @@ class Sampler:
         The target's token of every arrival.
     arrivals : float64 [request, draft, column]
         Noise of the draws that are not looked at.
-    is_certain : bool [request]
-        Whether a request's drafts are not drawn, so that no arrival changes them.
+    temperatures : float32 [request]
+        At 0 a request's drafts are not drawn, so that no arrival changes them.
     exponents : float64 [request]
         Bound of the exponents of a request's rows, logits over temperature, by which float32 rounds weights.
     """
@@ -66,7 +66,7 @@ class Sampler:
     draw: Callable[[Array], Drawn]
     columns: Array
     arrivals: Array
-    is_certain: Array
+    temperatures: Array
     exponents: Array
 
 
@@ -76,8 +76,8 @@ def require_realised(sampler: Sampler) -> None:
     Every prefix that can be drawn is visited. Where a law is another, the message has the realised one and how far it
     is off in total variation.
     """
-    for request, is_certain in enumerate(sampler.is_certain.tolist()):
-        if is_certain:
+    for request, temperature in enumerate(sampler.temperatures.tolist()):
+        if temperature == 0:
             _require_certain(sampler, request)
         else:
             _Walk(sampler, request).require_front(())
@@ -149,7 +149,8 @@ class _Walk:
 
     def _what(self, front: Sequence[int]) -> str:
         tokens = [int(self.sampler.columns[self.request, place, column]) for place, column in enumerate(front)]
-        return f"draft {len(front) + 1} of request {self.request} after {tokens}"
+        temperature = self.sampler.temperatures[self.request]
+        return f"draft {len(front) + 1} of request {self.request} after {tokens} at temperature {temperature:g}"
 
     def _has_wrong_share(self, front: tuple[int, ...], law: Array, shares: Sequence[float]) -> bool:
         """Return whether a column is drawn more or less often than its recorded share says."""

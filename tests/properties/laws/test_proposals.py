@@ -122,8 +122,8 @@ def test_a_walk_that_records_its_base_is_named_with_its_bias_in_no_sample_and_no
         property_named(OF_MARKOV).law(walking(recording(base)), [anchor()])
     assert process_time() - start < 1
     assert str(failure.value) == (
-        "law of draft 1 of request 0 after [] over tokens [0, 1, 2] = (0.4167, 0.5000, 0.0833), but should be"
-        " (0.5000, 0.3000, 0.2000) as recorded, because the output is off by up to 0.2000 in total variation"
+        "law of draft 1 of request 0 after [] at temperature 1 over tokens [0, 1, 2] = (0.4167, 0.5000, 0.0833), but"
+        " should be (0.5000, 0.3000, 0.2000) as recorded, because the output is off by up to 0.2000 in total variation"
     )
 
 
@@ -221,7 +221,8 @@ def test_a_draft_outside_the_vocabulary_is_named():
         return walk_markov_drafts(**arguments) + 100
 
     assert re.match(
-        r"draft 1 of request \d after \[\] = 10\d, but should be one of", failure_of(walking(walk), OF_MARKOV)
+        r"draft 1 of request \d after \[\] at temperature .* = 10\d, but should be one of",
+        failure_of(walking(walk), OF_MARKOV),
     )
 
 
