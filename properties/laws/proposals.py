@@ -67,8 +67,12 @@ def walk_of(backend: Backend, name: str, case: WalkCase) -> Sampler:
         tokens = backend.host(name)(**{**case.arguments, "arrivals": arrivals, "recorded_logits": recorded})
         warm = np.maximum(temperatures, LEAST_DRAFT_TEMPERATURE).astype(np.float64)
         exponents = recorded[rows].astype(np.float64) / warm[:, None, None]
-        weights = np.exp(exponents - exponents.max(axis=2, keepdims=True))
-        return Drawn(np.asarray(tokens), weights / weights.sum(axis=2, keepdims=True))
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(exponents - exponents.max(axis=2, keepdims=True))
+        laws = weights / weights.sum(axis=2, keepdims=True)
+        # NOTE: rows of drafts at temperature 0 are not read; verification takes these drafts as certain.
+        is_token = np.arange(case.vocab_size) == np.asarray(tokens)[:, :, None]
+        return Drawn(np.asarray(tokens), np.where((temperatures == 0)[:, None, None], is_token, laws))
 
     return Sampler(draw, case.columns, case.arguments["arrivals"], temperatures, case.exponents)
 

@@ -316,6 +316,7 @@ MUTANTS = (
         ("OWN-4898", "Laws are handed over in bfloat16.", _probs(lambda probs, arguments: probs.astype(bfloat16))),
         ("OWN-4899", "The drawn token is handed over as certain.", _probs(_one_hot)),
         ("OWN-4820", "Requests at temperature 0 are drawn at 1.", _drawing(_TEMPERATURES["warm"])),
+        ("OWN-4823", "At temperature 0 the law of temperature 1 is handed over.", _recording(_TEMPERATURES["warm"])),
         ("OWN-4821", "A request is drawn on the noise of another.", _drawing(_NOISE["of another request"])),
         ("OWN-4822", "All drafts of a request are drawn on one noise.", _drawing(_NOISE["of one draft"])),
     ),

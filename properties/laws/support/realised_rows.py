@@ -89,8 +89,13 @@ def realised_law(sampler: Sampler, request: int, front: tuple[int, ...] = ()) ->
 
 
 def _require_certain(sampler: Sampler, request: int) -> None:
-    """Raise AssertionError unless no arrival changes the drafts of a request."""
-    expected = sampler.draw(sampler.arrivals).tokens[request]
+    """Raise AssertionError unless no arrival changes the drafts of a request, and they are handed over as certain."""
+    drawn = sampler.draw(sampler.arrivals)
+    expected, laws = drawn.tokens[request], drawn.laws[request]
+    for place, token in enumerate(expected.tolist()):
+        what = f"law recorded for draft {place + 1} of request {request} at temperature 0"
+        is_certain = np.array_equal(laws[place], np.arange(laws.shape[1]) == token)
+        require(is_certain, what, _shown(laws[place]), f"1 for token {token}, which is drawn")
     for column in range(sampler.columns.shape[2]):
         arrivals = sampler.arrivals.copy()
         arrivals[request] = LATE
