@@ -14,7 +14,10 @@ from specsim.host.proposals import SampledChains, sample_draft_chains, walk_mark
 from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.running import run_property
 from specsim.properties.laws.proposals import CHAINS, MARKOV, SELECTOR, walk_of
+from specsim.properties.laws.proposals_engine import LOOPS, require_law_of_drawn
 from specsim.properties.laws.support.realised_rows import realised_law
+from specsim.properties.laws.support.sampling_cells import AS_A_BLOCK, TOKEN_BY_TOKEN
+from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.strategies.limits import OF_PROPOSALS
 from specsim.properties.strategies.proposals import WalkCase
 
@@ -230,3 +233,45 @@ def test_draws_of_the_target_read_no_row():
     wrong = Backend("mine", {MARKOV: recording(base)}, REFERENCE.arrays, limits=Limits(accepts_equal_draws=True))
     report, failure = run_property(property_named(OF_MARKOV), wrong, 0, EXAMPLES, is_shrunk=False)
     assert failure is None and report.is_excluded
+
+
+def late(rows):
+    """Hand the row of the next draft over, of the last one its own."""
+    return (*rows[1:], *rows[-1:])
+
+
+def twice(rows):
+    """Hand rows over as at half their temperature."""
+    squares = [[share * share for share in row] for row in rows]
+    return tuple(tuple(share / sum(row) for share in row) for row in squares)
+
+
+def unfiltered(rows):
+    """Hand rows over that no filter has cut."""
+    return tuple(tuple((share + Fraction(1, len(row))) / 2 for share in row) for row in rows)
+
+
+def unmapped(rows):
+    """Hand rows over that are half by column, half by token."""
+    return tuple(tuple((one + other) / 2 for one, other in zip(row, row[::-1], strict=True)) for row in rows)
+
+
+@pytest.mark.parametrize("rule", [TOKEN_BY_TOKEN, AS_A_BLOCK])
+@pytest.mark.parametrize("hand_over", [late, twice, unfiltered, unmapped])
+def test_rows_that_no_draft_was_drawn_from_show_in_whole_runs(hand_over, rule):
+    name = f"proposals_engine.drawn_{'blocks' if rule is AS_A_BLOCK else 'drafts'}_emit_the_autoregressive_law"
+    for case in draw_cases(property_named(name), 0, EXAMPLES):
+        if hand_over is late and case.run.config.num_steps == 1:
+            continue
+        try:
+            require_law_of_drawn(REFERENCE, case, rule, hand_over)
+        except AssertionError as failure:
+            assert re.match("law of prompt .*, drafts drawn", str(failure))
+            return
+    raise AssertionError("no run shows it")
+
+
+def test_every_loop_with_a_draft_model_draws():
+    cases = draw_cases(property_named("proposals_engine.drawn_drafts_emit_the_autoregressive_law"), 0, 60)
+    assert {case.loop for case in cases} == set(LOOPS)
+    assert any(case.run.model.hot_token_id is not None for case in cases)
