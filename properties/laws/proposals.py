@@ -64,15 +64,16 @@ def walk_of(backend: Backend, name: str, case: WalkCase) -> Sampler:
 
     def draw(arrivals: Array) -> Drawn:
         recorded = written.copy()
-        tokens = backend.host(name)(**{**case.arguments, "arrivals": arrivals, "recorded_logits": recorded})
+        returned = backend.host(name)(**{**case.arguments, "arrivals": arrivals, "recorded_logits": recorded})
+        tokens = _of_shape("drafts", returned, case.columns.shape[:2])
         warm = np.maximum(temperatures, LEAST_DRAFT_TEMPERATURE).astype(np.float64)
         exponents = recorded[rows].astype(np.float64) / warm[:, None, None]
         with np.errstate(invalid="ignore"):
             weights = np.exp(exponents - exponents.max(axis=2, keepdims=True))
         laws = weights / weights.sum(axis=2, keepdims=True)
         # NOTE: rows of drafts at temperature 0 are not read; verification takes these drafts as certain.
-        is_token = np.arange(case.vocab_size) == np.asarray(tokens)[:, :, None]
-        return Drawn(np.asarray(tokens), np.where((temperatures == 0)[:, None, None], is_token, laws))
+        is_token = np.arange(case.vocab_size) == tokens[:, :, None]
+        return Drawn(tokens, np.where((temperatures == 0)[:, None, None], is_token, laws))
 
     return Sampler(draw, case.columns, case.arguments["arrivals"], temperatures, case.exponents)
 
@@ -84,13 +85,22 @@ def chains_of(backend: Backend, case: ChainCase) -> Sampler:
         asked: list[Array] = []
         asking = {"next_logits": partial(_next_logits, case, asked), "arrivals": arrivals}
         chains = backend.host(CHAINS)(**{**case.arguments, **asking})
-        tokens = np.asarray(chains.draft_tokens)
+        tokens = _of_shape("draft_tokens", chains.draft_tokens, case.columns.shape[:2])
+        shape = (*tokens.shape, case.arguments["vocab_size"])
+        probs = _of_shape("draft_probs", chains.draft_probs, shape).astype(np.float64)
         for before in asked:
             require_equal("drafts that the draft model was given", before, tokens[:, : before.shape[1]])
-        return Drawn(tokens, np.asarray(chains.draft_probs).astype(np.float64))
+        return Drawn(tokens, probs)
 
     known = case.arguments
     return Sampler(draw, case.columns, known["arrivals"], known["temperatures"], case.exponents)
+
+
+def _of_shape(what: str, returned: Any, shape: tuple[int, ...]) -> Array:
+    """Return an array; raise AssertionError if it has another shape."""
+    got = np.asarray(returned)
+    require(got.shape == shape, f"shape of {what}", got.shape, shape)
+    return got
 
 
 def _next_logits(case: ChainCase, asked: list[Array], draft_tokens: Array) -> Array:

@@ -208,6 +208,7 @@ def test_columns_of_an_earlier_walk_need_an_earlier_walk():
     [
         (lambda probs: probs * np.nan, r"law recorded for draft 1 .* should be probabilities that add up to 1"),
         (lambda probs: probs / 2, r"law recorded for draft 1 .* should be probabilities that add up to 1"),
+        (lambda probs: probs[:, :, 1:], r"shape of draft_probs = .* should be"),
         (lambda probs: np.roll(probs, 1, axis=2), r"law of draft 1 of request 0 after \[\] .* as recorded, because"),
     ],
 )
