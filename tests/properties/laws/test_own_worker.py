@@ -22,6 +22,8 @@ ON_OPERATIONS = {
     "acceptance_engine.blocks_emit_the_law_of_a_grammar",
     "acceptance_engine.no_form_of_a_run_changes_what_a_seed_draws",
     "drawn_engine.drafts_change_no_draw",
+    "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
+    "proposals_engine.drawn_drafts_emit_the_autoregressive_law",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
