@@ -68,11 +68,11 @@ def _leave(play: MemoryState, event: Event, name: str, holding: Holding) -> None
 
 def _check(play: MemoryState, player: Player, what: str, text: list[int]) -> None:
     known, memory = player.num_known, play.memory
-    written = ExportLengths(known, known, known)
-    tokens = max(known + 1, len(text))
+    # NOTE: a draft may have caught up on fewer tokens, and a checkpoint lies where it was made.
+    num_cached, tokens = player.holding.books.num_protected, max(known + 1, len(text))
+    written = ExportLengths(known, max(known - len(text) % 3, num_cached), max(known - len(text) % 5, 0))
     export = play.part("export_text")(memory, player.holding, text, written, tokens)
     num_ahead = memory.num_ahead if memory.has_pair_keys else 0
-    num_cached = player.holding.books.num_protected
     require_committed(what, export, Known(text, written, num_ahead, num_cached, play.size))
     for position, slot in enumerate(export.slots):
         of_target, of_draft = play.device.tags(player.text, position)
@@ -180,9 +180,9 @@ def pages_stay_until_they_have_arrived(backend: Backend, histories: list[PageHis
         for transfer in sorted(leaving.read):
             leaving.end(transfer)
         leaving.check()
-        for name in leaving.left:
-            leaving.exports.forget(name)
-            require(not leaving.exports.left_of(name), f"pages of {name}, which is forgotten", "some", "none")
+        for gone in leaving.left:
+            leaving.exports.forget(gone)
+            require(not leaving.exports.left_of(gone), f"pages of {gone}, which is forgotten", "some", "none")
 
 
 PROPERTIES = (

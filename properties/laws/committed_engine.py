@@ -63,7 +63,7 @@ class _Door:
 def written(engine: Engine, request: Request) -> ExportLengths:
     """Return what is written and resolved of a request; what is launched and not resolved may be anything.
 
-    What ran last of a request whose prompt is resolved has left its last token alone unfed.
+    Of a request that decodes everything but its last token was fed.
     """
     late = [one for one in engine._in_flight if any(request is other for other in one.requests)]
     late = [one for one in late if request.num_retractions in one.num_retractions]
@@ -72,7 +72,9 @@ def written(engine: Engine, request: Request) -> ExportLengths:
     for one in chunks:
         place = next(place for place, other in enumerate(one.requests) if other is request)
         fed = min(fed, (one.chunks or ())[place].start)
-    if request.output and not chunks and request.finish is None and request not in engine.scheduler.in_prefill:
+    decoding = [one for one in engine.scheduler.running if one.finish is None]
+    unanswered = engine.scheduler.unanswered
+    if any(request is one for one in decoding) and not any(request is one for one in unanswered):
         require(fed == request.num_fill - 1, f"fed tokens of request {request.request_id}", fed, request.num_fill - 1)
     drafted = fed if request.num_caught_up is None else min(fed, request.num_caught_up)
     return ExportLengths(fed, drafted, 0 if late else fed)
