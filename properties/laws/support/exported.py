@@ -1,4 +1,4 @@
-"""What leaves an engine, compared with its text position by position, and whoever is about to give its memory back."""
+"""What leaves an engine, compared with its text position by position, and who is about to give memory back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
