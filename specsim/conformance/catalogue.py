@@ -117,6 +117,8 @@ _OUTSIDE_RUNS = {
     "metrics": "it makes figures for reports, which an engine counts by itself",
     "rules": "it chooses a worker before a run",
     "required_row_width": "it sizes pools before a run",
+    "committed": "an engine exports where somebody asks it to",
+    "export_text": "an engine exports where somebody asks it to",
 }
 """Why no engine calls a callable, by its name or by the group of a host function."""
 
