@@ -70,7 +70,7 @@ def _check(play: MemoryState, player: Player, what: str, text: list[int]) -> Non
     known, memory = player.num_known, play.memory
     # NOTE: a draft may have caught up on fewer tokens, and a checkpoint lies where it was made.
     num_cached, tokens = player.holding.books.num_protected, max(known + 1, len(text))
-    written = ExportLengths(known, max(known - len(text) % 3, num_cached), max(known - len(text) % 5, 0))
+    written = ExportLengths(known, max(known - len(text) % 3, num_cached), max(known - len(text) % 2, 0))
     export = play.part("export_text")(memory, player.holding, text, written, tokens)
     num_ahead = memory.num_ahead if memory.has_pair_keys else 0
     require_committed(what, export, Known(text, written, num_ahead, num_cached, play.size))
