@@ -21,6 +21,7 @@ from specsim.gpu.kernels.device.filters import (
     weigh,
     write_shares,
 )
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN
 from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
@@ -65,6 +66,7 @@ def _is_filtered(settings, vocab):
 @triton.jit(do_not_specialize=["num_rows"])
 def _forget_rows_kernel(num_read_ptr, num_rows, BLOCK: tl.constexpr):
     """Set the numbers of chunks that have been read to 0."""
+    follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(num_read_ptr + row, 0, mask=row < num_rows)
 
@@ -123,6 +125,7 @@ def _read_chunks_kernel(
     A row without filters is written by the programs of the row ``lag`` rows later, which find its chunks in the cache.
     They wait for programs of lower number alone, which have started before them.
     """
+    follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
     UNITS: tl.constexpr = TILE[0]
     CHUNK: tl.constexpr = TILE[1]
@@ -314,6 +317,7 @@ def _settle_rows_kernel(
 
     Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well.
     """
+    follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
     FEW: tl.constexpr = TILE[4]
     _, vocab, row_stride, column_stride = row_sizes

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.verify import largest_first
 from specsim.host import noise
 
@@ -43,6 +44,7 @@ def _race_kernel(
 
     What is compared is minus the time, so that tokens without weight come last.
     """
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     seed = tl.load(seeds_ptr + row // num_nodes).to(tl.uint64)
