@@ -24,7 +24,7 @@ from specsim.simulation.requests import Request
 OPERATIONS = ("export_text", "exportable_pages", "Exports")
 """What decides what leaves."""
 
-Look = Callable[[Request], None]
+Look = Callable[[Request], object]
 
 
 class _Door:
@@ -48,16 +48,35 @@ class _Door:
         self.num_left += 1
         look(next(one for one in self.asked if one.holding is holding))
 
-    def export(self, request: Request) -> Export:
-        """Return what may leave of a request, which names what is committed, resolved and before its end."""
-        export = self.engine.export(request)
+    def export(self, request: Request) -> tuple[Export, dict[str, Any]]:
+        """Return what may leave of a request, and copies of what lies there.
+
+        Every slot has the tag of its token after the tokens before it; what rejected or unresolved rows wrote, and what
+        no row wrote, is poison. Nothing that is committed, resolved and before the end is left out.
+        """
+        export, what = self.engine.export(request), f"request {request.request_id}"
+        lengths = (len(export.tokens), len(export.slots))
+        require(set(lengths) == {export.lengths.target}, f"tokens and slots of {what}", lengths, export.lengths.target)
+        contents = copied(self.engine.worker, request.row, export.slots)
+        self._check_kv(request, export, contents)
         memory, books = self.engine.scheduler.memory, request.holding.books
         num_ahead = memory.num_ahead if memory.has_pair_keys else 0
         known = Known(request.fill, written(self.engine, request), num_ahead, books.num_protected, memory.page_size)
-        require_committed(f"request {request.request_id}", export, known)
+        require_committed(what, export, known)
         slots = tuple(request.slots[: export.lengths.target])
-        require(export.slots == slots, f"slots of request {request.request_id} that leave", export.slots, slots)
-        return export
+        require(export.slots == slots, f"slots of {what} that leave", export.slots, slots)
+        return export, contents
+
+    def _check_kv(self, request: Request, export: Export, contents: dict[str, Any]) -> None:
+        model = self.run.scenario.model
+        if model.target_pool in KINDS_WITHOUT_KV or not request.row:
+            return
+        # NOTE: of a text that was cut the next token is gone; no target entry depends on it.
+        expected = expected_tags(model, [*request.fill, 0])
+        lengths = (export.lengths.target, export.lengths.draft)
+        for name, tags, length in zip(tagged_pools(self.backend), expected, lengths, strict=False):
+            entries = [buffer[:length] for buffer in contents[name]]
+            check_tags_at(name, entries, request, [component[:length] for component in tags])
 
 
 def written(engine: Engine, request: Request) -> ExportLengths:
@@ -88,27 +107,11 @@ def what_leaves_a_run_is_committed_text(backend: Backend, exporting: ExportingRu
     """
     door = _Door(backend, exporting)
 
-    def look(request: Request) -> None:
-        export = door.export(request)
-        _check_kv(door, request, export, copied(door.engine.worker, request.row, export.slots))
-
-    for _ in door.play(look):
+    for _ in door.play(door.export):
         _check_cache(door)
     _check_cache(door)
     least = sum(bool(one.output) for one in door.asked)
     require(door.num_left >= least, "requests that were looked at when they left", door.num_left, f"at least {least}")
-
-
-def _check_kv(door: _Door, request: Request, export: Export, contents: dict[str, Any]) -> None:
-    # NOTE: of a text that was cut the next token is gone; no target entry depends on it.
-    model = door.run.scenario.model
-    if model.target_pool in KINDS_WITHOUT_KV:
-        return
-    expected = expected_tags(model, [*request.fill, 0])
-    lengths = (export.lengths.target, export.lengths.draft)
-    for name, tags, length in zip(tagged_pools(door.backend), expected, lengths, strict=False):
-        entries = [buffer[:length] for buffer in contents[name]]
-        check_tags_at(name, entries, request, [component[:length] for component in tags])
 
 
 def _check_cache(door: _Door) -> None:
@@ -132,9 +135,7 @@ def states_leave_after_the_tokens_that_they_have_read(backend: Backend, exportin
     model = door.run.scenario.model
 
     def look(request: Request) -> None:
-        export = door.export(request)
-        contents = copied(door.engine.worker, request.row, export.slots)
-        _check_kv(door, request, export, contents)
+        export, contents = door.export(request)
         if not export.lengths.states:
             return
         text, prefix = export.tokens[: export.lengths.states], Prefix(model)
@@ -159,12 +160,12 @@ class _Transfers:
 
     def begin(self, request: Request) -> None:
         """Let the pages of a request leave that have not left; the list of those that have is that of its text."""
-        export, memory, worker = self.door.export(request), self.door.engine.scheduler.memory, self.door.engine.worker
+        (export, _), memory = self.door.export(request), self.door.engine.scheduler.memory
         exports = require_present("exports of the memory", memory.exports)
         transfer = exports.begin(request.request_id, export)
         got, pages = exports.left_of(request.request_id), export.slots[: export.num_pages * memory.page_size]
         require(got == pages, f"pages of request {request.request_id} that have left", got, pages)
-        contents = copied(worker, request.row, transfer.slots) if transfer.slots else {}
+        contents = copied(self.door.engine.worker, request.row, transfer.slots) if transfer.slots else {}
         self.under_way[transfer.number] = (self.step + self.lag, transfer.slots, contents)
 
     def check(self) -> None:
