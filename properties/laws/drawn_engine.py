@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
 from specsim.host.acceptance import Acceptance
 from specsim.properties.composite import composite
-from specsim.properties.laws.sampled_engine import SampledRun, decode, seeded_runs, workers_of
+from specsim.properties.laws.sampled_engine import TREES, SampledRun, decode, seeded_runs, workers_of
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.drawn_runs import DRAW, WALK, drawn_alone
 from specsim.properties.laws.support.histories import parts_of
@@ -16,6 +17,8 @@ from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.sampled import LARGEST_DYADIC_VOCABULARY
 
 PAGES = (1, 1, 4, 3)
+CONFIGS = (*TREES[1:3], SpecConfig(2, 2, 5), SpecConfig(3, 2, 8), SpecConfig(4, 1, 5), SpecConfig(4, 2, 12))
+"""Drafts among which wide trees are many: their nodes stand elsewhere than their numbers say."""
 
 
 def drafts_change_no_draw(backend: Backend, run: SampledRun) -> None:
@@ -42,9 +45,10 @@ def drawn_runs(draw: st.DrawFn) -> SampledRun:
     again = [None if one is None else replace(one, seed=one.seed ^ 1) for one in run.sampling]
     return replace(
         run,
+        config=draw(st.sampled_from(CONFIGS)),
         prompts=run.prompts * 2,
         sampling=(*run.sampling, *again),
-        num_tokens=draw(st.integers(6, 10)),
+        num_tokens=draw(st.integers(8, 14)),
         acceptance=Acceptance.TARGET_DRAW,
         page_size=draw(st.sampled_from(PAGES)),
         is_overlapped=not run.is_v1 and draw(st.booleans()),
