@@ -13,9 +13,11 @@ import specsim.host.ngram.store
 import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
+import specsim.host.ranks
 import specsim.host.schedules
 import specsim.host.scheduling
 import specsim.host.simulated
+import specsim.host.stages
 import specsim.host.stopping
 import specsim.host.streams
 import specsim.host.truncation
@@ -65,6 +67,7 @@ class HostFunctions:
     merge_batch = staticmethod(specsim.phases.joining.merge_batch)
     to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
     apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
+    broadcast_decision = staticmethod(specsim.host.ranks.broadcast_decision)
     resolve = staticmethod(specsim.rules.order.resolve)
     verify_token_budget = staticmethod(specsim.host.budget.verify_token_budget)
     verify_graph_tier = staticmethod(specsim.host.budget.verify_graph_tier)
@@ -77,6 +80,7 @@ class HostFunctions:
     stream_edges = staticmethod(specsim.host.streams.stream_edges)
     waits_for_result = staticmethod(specsim.host.scheduling.waits_for_result)
     simulated_num_tokens = staticmethod(specsim.host.simulated.simulated_num_tokens)
+    PipelineStage = staticmethod(specsim.host.stages.PipelineStage)
     append_run = staticmethod(specsim.host.stopping.append_run)
     clip_drafts = staticmethod(specsim.host.stopping.clip_drafts)
     find_stop = staticmethod(specsim.host.stopping.find_stop)
