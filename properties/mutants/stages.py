@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from specsim.host.stages import NO_TOKEN, Relay
+from specsim.host.stages import NO_DRAFT, Relay
 from specsim.properties.mutants.record import Function, Mutant, overriding
 
 _STAGE = "PipelineStage"
@@ -42,7 +42,7 @@ def _ready_between(correct: Function, stage: Any, request: Any) -> bool:
 
 def _ready_after_one(correct: Function, stage: Any, request: Any) -> bool:
     """Wait for the first record of a request alone."""
-    return bool(correct(stage, request)) or stage.state(request).bonus_token != NO_TOKEN
+    return bool(correct(stage, request)) or stage.state(request).bonus_token != NO_DRAFT
 
 
 def _by_position(correct: Function, stage: Any, relay: Relay) -> None:
@@ -104,7 +104,7 @@ def _trimmed_twice(correct: Function, stage: Any, held: Any, row: Any) -> None:
 
 def _bonus_after_prefill_alone(correct: Function, stage: Any, held: Any, row: Any) -> None:
     """Miss the token that a prefill has chosen."""
-    is_fresh = held.tokens == (NO_TOKEN,)
+    is_fresh = held.tokens == (NO_DRAFT,)
     correct(stage, held, row)
     if is_fresh:
         held.tokens = (0, *held.tokens[1:])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from specsim.rejection import Reason, SpecRejection
 
-NO_TOKEN = -1
+NO_DRAFT = -1
 """Fills rows of fewer drafts than the round has: it is scheduled and never accepted."""
 
 
@@ -70,8 +70,8 @@ class _Held:
 
     request: RequestKey
     seq_len: int = 0
-    tokens: tuple[int, ...] = (NO_TOKEN,)
-    parents: tuple[int, ...] = (NO_TOKEN,)
+    tokens: tuple[int, ...] = (NO_DRAFT,)
+    parents: tuple[int, ...] = (NO_DRAFT,)
     num_placeholders: int = 0
     is_in_flight: bool = False
 

@@ -8,11 +8,12 @@ the one before it has launched, and takes the record of a round when the last st
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specsim.host.stages import NO_TOKEN, LaunchedRow, Relay, RelayedRow, RequestKey, StageState
+from specsim.host.stages import NO_DRAFT, LaunchedRow, Relay, RelayedRow, RequestKey, StageState
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.rounds import Decisions, Verified
 from specsim.properties.strategies.rounds import Asked, Text
@@ -23,7 +24,7 @@ Pick = Callable[[Sequence[Hashable]], Any]
 MOST_ROUNDS = 400
 """Rounds after which a run counts as one without an end."""
 
-UNKNOWN = StageState(0, NO_TOKEN, (), (NO_TOKEN,), 0)
+UNKNOWN = StageState(0, NO_DRAFT, (), (NO_DRAFT,), 0)
 """What is known of a request without a prefill."""
 
 _JOIN, _ABORT, _LAUNCH, _COMMAND, _RECORD = "join", "abort", "launch", "command", "record"
@@ -123,8 +124,10 @@ class Pipeline:
             require(len(self._rounds) < MOST_ROUNDS, "rounds of a run", len(self._rounds), f"below {MOST_ROUNDS}")
         for request in self._running:
             for side in self.sides:
-                is_ready = request in side.in_flight or side.stage.is_ready(request)
+                is_idle = request in side.kv and request not in side.in_flight
+                is_ready = not is_idle or side.stage.is_ready(request)
                 require(is_ready, _readiness(side, request), False, "True, as nothing of it is in flight there")
+        require(not self._running, "requests that have not ended", [*self._running], "none")
         return Faces(self.outputs, frozenset(self._done))
 
     def _events(self) -> dict[tuple[Hashable, ...], Callable[[], None]]:
@@ -134,15 +137,15 @@ class Pipeline:
         first = self.sides[0]
         doomed = [one for one in self._running if one.request_id in self._aborted and one in first.in_flight]
         if doomed:
-            events[(_ABORT,)] = lambda: self._abort(doomed[0])
+            events[(_ABORT,)] = partial(self._abort, doomed[0])
         ready = [request for request in self._running if self._is_ready(first, request)]
         if ready:
-            events[(_LAUNCH,)] = lambda: self._start_round(ready)
+            events[(_LAUNCH,)] = partial(self._start_round, ready)
         for side in self.sides:
             if side.commands and self._can_take(side, *side.commands[0]):
-                events[(_COMMAND, side.number)] = lambda side=side: self._command(side, *side.commands.popleft())
+                events[(_COMMAND, side.number)] = partial(self._take_command, side)
             if side.records:
-                events[(_RECORD, side.number)] = lambda side=side: self._record(side, *side.records.popleft())
+                events[(_RECORD, side.number)] = partial(self._take_record, side)
         return events
 
     def _is_ready(self, side: Side, request: RequestKey) -> bool:
@@ -198,6 +201,12 @@ class Pipeline:
         is_passed_on = len(of.read) == side.number
         return is_passed_on and all(self._is_ready(side, row.request) for row in of.rows)
 
+    def _take_command(self, side: Side) -> None:
+        self._command(side, *side.commands.popleft())
+
+    def _take_record(self, side: Side) -> None:
+        self._record(side, *side.records.popleft())
+
     def _command(self, side: Side, what: str, of: Any) -> None:
         if what == _JOIN:
             side.stage.join(of)
@@ -229,7 +238,7 @@ class Pipeline:
         what = f"seq_len of request {row.request.request_id} {place}"
         require(state.seq_len >= 0, what, state.seq_len, "a length")
         kv, start = side.kv[row.request], int(state.seq_len)
-        kv += [NO_TOKEN] * (start + len(tokens) - len(kv))
+        kv += [NO_DRAFT] * (start + len(tokens) - len(kv))
         kv[start : start + len(tokens)] = tokens
         return Read(tuple(kv[:start]), start, tokens, parents)
 
@@ -255,7 +264,7 @@ class Pipeline:
         ]
         drafts = self.decisions.draft(texts, launched.number)
         if launched.is_prefill:
-            drafts[:, 1:] = NO_TOKEN
+            drafts[:, 1:] = NO_DRAFT
         self._relay(launched, verified, drafts)
 
     def _relay(self, launched: Round, verified: Sequence[Verified], drafts: Any) -> None:
@@ -334,4 +343,4 @@ def _require_state(place: str, request: RequestKey, got: StageState, expected: S
 def _tree_of(read: Read) -> Topology:
     """Return the tree of the drafts that are there; a place without one hangs nowhere."""
     pairs = zip(read.tokens, read.parents, strict=True)
-    return Topology.from_parents([NO_TOKEN if token == NO_TOKEN else parent for token, parent in pairs])
+    return Topology.from_parents([NO_DRAFT if token == NO_DRAFT else parent for token, parent in pairs])

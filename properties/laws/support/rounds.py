@@ -11,7 +11,7 @@ import numpy as np
 
 from specsim.conformance.calls import CallsByName
 from specsim.host.sampling import SamplingParameters
-from specsim.host.stages import NO_TOKEN
+from specsim.host.stages import NO_DRAFT
 from specsim.properties.laws.support.checks import Array
 from specsim.properties.strategies.rounds import FULL_STEPS_S, Asked, RoundsRun, Text
 from specsim.topology import Topology
@@ -56,7 +56,7 @@ class Decisions:
         logits = self.measured("logits", logits)
         chosen = self.operations.call("argmax_target_predict", logits=logits).reshape(positions.shape).astype(np.int64)
         sampling = [one.sampling or SamplingParameters() for one in asked]
-        drawn = self.operations.call(
+        drawn: Array = self.operations.call(
             "sample_target_predict",
             logits=logits,
             temperature=np.array([one.temperature for one in sampling], dtype=np.float32),
@@ -67,13 +67,13 @@ class Decisions:
             positions=positions,
         )
         is_greedy = np.array([one.sampling is None for one in asked])
-        return np.where(is_greedy[:, None], chosen, drawn)
+        own: Array = np.where(is_greedy[:, None], chosen, drawn)
+        return own
 
     def prefill(self, logits: Array, asked: Sequence[Asked], ends: Sequence[int]) -> list[int]:
         """Return the first token after each prompt, whose last positions are ``ends``."""
-        first: list[int] = self.agree(
-            "first tokens", self.choose(logits, asked, np.array(ends)[:, None])[:, 0]
-        ).tolist()
+        chosen = self.choose(logits, asked, np.array(ends)[:, None])
+        first: list[int] = self.agree("first tokens", chosen[:, 0]).tolist()
         return first
 
     def verify(
@@ -83,7 +83,7 @@ class Decisions:
         depths = np.array([tree.depths for tree in trees])
         target = self.choose(logits, asked, np.array(starts)[:, None] + depths)
         retrieve_index = np.arange(tokens.size).reshape(tokens.shape)
-        _, accept_index, num_accepted = self.operations.call(
+        _, accept_index, num_accepted_drafts = self.operations.call(
             "verify_tree_greedy",
             candidates=np.maximum(tokens, 0),
             retrieve_index=retrieve_index,
@@ -93,14 +93,15 @@ class Decisions:
             num_steps=max(int(depths.max()), 1),
         )
         nodes = accept_index - retrieve_index[:, :1]
-        last = np.take_along_axis(nodes, num_accepted[:, None].astype(np.int64), 1)
+        last = np.take_along_axis(nodes, num_accepted_drafts[:, None].astype(np.int64), 1)
         bonus = np.take_along_axis(target, last, 1)[:, 0]
         if self.run.budget is not None and tokens.shape[1] > 1:
-            num_accepted, bonus = self._cut(tokens, num_accepted, bonus)
+            num_accepted_drafts, bonus = self._cut(tokens, num_accepted_drafts, bonus)
         nodes = self.agree("accepted nodes", nodes)
-        num_accepted, bonus = self.agree("accepted drafts", num_accepted), self.agree("bonus tokens", bonus)
+        num_accepted_drafts = self.agree("accepted drafts", num_accepted_drafts)
+        bonus = self.agree("bonus tokens", bonus)
         verified = []
-        for drafted, row, count, token in zip(tokens, nodes, num_accepted, bonus, strict=True):
+        for drafted, row, count, token in zip(tokens, nodes, num_accepted_drafts, bonus, strict=True):
             path = tuple(row[: int(count) + 1].tolist())
             verified.append(Verified(path, (*drafted[[*path[1:]]].tolist(), int(token))))
         return verified
@@ -113,7 +114,7 @@ class Decisions:
         time = self.measured("seconds of a round", np.array([self.run.times_s[number % len(self.run.times_s)]], "f4"))
         has_steps = self.agree("number of steps", (time <= FULL_STEPS_S).astype(np.int64))
         tree = Topology.from_parents(self.run.parents if has_steps[0] else (-1,))
-        tokens = np.full((len(texts), len(tree)), NO_TOKEN, dtype=np.int64)
+        tokens = np.full((len(texts), len(tree)), NO_DRAFT, dtype=np.int64)
         tokens[:, 0] = [text[-1] for text in texts]
         for node, below in enumerate(tree.children):
             if below:
@@ -125,8 +126,8 @@ class Decisions:
                 tokens[:, below] = self.agree("draft tokens", chosen.astype(np.int64))
         return tokens
 
-    def _cut(self, tokens: Array, num_accepted: Array, bonus: Array) -> tuple[Array, Array]:
-        num_drafts = np.sum(tokens[:, 1:] != NO_TOKEN, axis=1).astype(np.int32)
+    def _cut(self, tokens: Array, num_accepted_drafts: Array, bonus: Array) -> tuple[Array, Array]:
+        num_drafts = np.sum(tokens[:, 1:] != NO_DRAFT, axis=1).astype(np.int32)
         places = np.add.outer(np.arange(len(tokens)), np.arange(tokens.shape[1] - 1))
         levels = CONFIDENCES[:1] if self.run.has_ties else CONFIDENCES
         confidence = np.array(levels, dtype=np.float32)[places % len(levels)]
@@ -141,7 +142,7 @@ class Decisions:
         kept, cut_tokens, trim = self.operations.call(
             "cap_accepted_drafts",
             candidates=np.maximum(tokens, 0),
-            num_accepted_drafts=num_accepted,
+            num_accepted_drafts=num_accepted_drafts,
             bonus_tokens=bonus,
             verify_lens=self.agree("verify lengths", verify_lens),
         )
