@@ -2,7 +2,7 @@
 
 from specsim.conformance.backend import Backend, load
 from specsim.properties.laws.support.checks import require, state
-from specsim.properties.laws.support.pipelines import Faces, Pipeline
+from specsim.properties.laws.support.pipelines import Pipeline, Played
 from specsim.properties.laws.support.rounds import Decisions, alone
 from specsim.properties.strategies.rounds import StagesCase, stages_cases
 from specsim.simulation.priorities import Priorities
@@ -28,7 +28,7 @@ def late_records_change_no_output(backend: Backend, case: StagesCase) -> None:
         require(got == expected, f"output of request {number} on {case.num_stages} stages", got, expected)
 
 
-def _play(backend: Backend, case: StagesCase, is_watched: bool) -> Faces:
+def _play(backend: Backend, case: StagesCase, is_watched: bool) -> Played:
     decisions = Decisions(ORACLE, case.run)
     pick = Priorities(case.seed).pick
     stages = backend.host(STAGE)

@@ -27,7 +27,9 @@ MOST_ROUNDS = 400
 UNKNOWN = StageState(0, NO_DRAFT, (), (NO_DRAFT,), 0)
 """What is known of a request without a prefill."""
 
-_JOIN, _ABORT, _LAUNCH, _COMMAND, _RECORD = "join", "abort", "launch", "command", "record"
+_JOIN, _LEAVE, _LAUNCH = "join", "leave", "launch"
+_ABORT, _COMMAND, _RECORD = "abort", "command", "record"
+"""What the first stage commands; what happens besides."""
 
 
 class Read(NamedTuple):
@@ -63,8 +65,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Faces:
-    """What a run shows: outputs by the number of the request, and which requests were aborted."""
+class Played:
+    """What came of a run: outputs by the number of the request, and which requests were aborted."""
 
     outputs: dict[int, Text]
     aborted: frozenset[int]
@@ -110,7 +112,7 @@ class Pipeline:
         self._decided: dict[RequestKey, StageState] = {}
         self._pick, self._is_watched = pick, is_watched
 
-    def play(self) -> Faces:
+    def play(self) -> Played:
         """Play all events; return what was output.
 
         Raises
@@ -128,7 +130,7 @@ class Pipeline:
                 is_ready = not is_idle or side.stage.is_ready(request)
                 require(is_ready, _readiness(side, request), False, "True, as nothing of it is in flight there")
         require(not self._running, "requests that have not ended", [*self._running], "none")
-        return Faces(self.outputs, frozenset(self._done))
+        return Played(self.outputs, frozenset(self._done))
 
     def _events(self) -> dict[tuple[Hashable, ...], Callable[[], None]]:
         events: dict[tuple[Hashable, ...], Callable[[], None]] = {}
@@ -171,7 +173,7 @@ class Pipeline:
 
     def _end(self, request: RequestKey) -> None:
         del self._running[request]
-        self._tell(_ABORT, request)
+        self._tell(_LEAVE, request)
 
     def _start_round(self, ready: Sequence[RequestKey]) -> None:
         """Launch a round of requests that have the same width, in an order of its own."""
@@ -211,7 +213,7 @@ class Pipeline:
         if what == _JOIN:
             side.stage.join(of)
             side.kv[of] = []
-        elif what == _ABORT:
+        elif what == _LEAVE:
             side.stage.leave(of)
             side.in_flight.pop(of, None)
             del side.kv[of]
@@ -228,7 +230,8 @@ class Pipeline:
         place = f"on stage {side.number} of {len(self.sides)} before round {launched.number}"
         if self._is_watched:
             _require_state(place, row.request, state, self._decided[row.request], "as the last stage has decided")
-        tokens, parents = (state.bonus_token, *state.draft_tokens), tuple(state.parents)
+        tokens = tuple(map(int, (state.bonus_token, *state.draft_tokens)))
+        parents = tuple(map(int, state.parents))
         if launched.is_prefill:
             tokens = self.decisions.run.asked[row.request.request_id].prompt
             parents = tuple(range(-1, len(tokens) - 1))
@@ -337,6 +340,7 @@ def _readiness(side: Side, request: RequestKey) -> str:
 def _require_state(place: str, request: RequestKey, got: StageState, expected: StageState, because: str) -> None:
     for name, value in expected._asdict().items():
         own = getattr(got, name)
+        own = tuple(map(int, own)) if isinstance(value, tuple) else int(own)
         require(own == value, f"{name} of request {request.request_id} {place}", own, f"{value}, {because}")
 
 
