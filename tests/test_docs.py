@@ -79,15 +79,22 @@ def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
     assert without_what_is_drawn(printed) == without_what_is_drawn(shown)
 
 
-@pytest.mark.parametrize(("name", "module"), [("schedules.md", "drawn_token"), ("stages.md", "untrimmed_stage")])
-def test_a_module_of_one_function_is_judged_as_its_page_shows(name, module, specsim, tmp_path):
-    page = (ROOT / "docs" / name).read_text()
-    (line,) = re.findall(rf"^\$ specsim (check {module} .*)$", page, re.MULTILINE)
-    (shown,) = re.findall(r"^```\n(FAILURE of .*?)^```$", page, re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize(
+    ("page", "module", "function"),
+    [
+        ("schedules.md", "drawn_token", "choose_verify_lens"),
+        ("drawn-drafts.md", "base_rows", "walk_markov_drafts"),
+        ("stages.md", "untrimmed_stage", "PipelineStage"),
+    ],
+)
+def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, page, module, function):
+    text = (ROOT / "docs" / page).read_text()
+    (line,) = re.findall(rf"^\$ specsim (check {module} .*)$", text, re.MULTILINE)
+    (shown,) = re.findall(rf"^```\n(FAILURE of {function}.*?)^```$", text, re.MULTILINE | re.DOTALL)
     shutil.copy(EXAMPLE.with_name(f"{module}.py"), tmp_path)
     got = specsim(*line.split())
     assert got.exit_code == 1, got.output
-    (printed,) = re.findall(r"^(FAILURE of .*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
+    (printed,) = re.findall(rf"^(FAILURE of {function}.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
     assert re.sub(r"\d+", "#", printed) == re.sub(r"\d+", "#", shown)
 
 

@@ -30,6 +30,7 @@ from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merg
 from specsim.host.noise import stream_key, stream_uniform
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
+from specsim.host.proposals import sample_draft_chains, walk_markov_drafts, walk_selector_drafts
 from specsim.host.ranks import broadcast_decision
 from specsim.host.schedules import choose_verify_lens, should_verify
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
@@ -171,6 +172,9 @@ _HOST_FUNCTIONS = (
     _host(merge_batch, "phases", "semantics D.8"),
     _host(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
     _host(apply_logit_processors, "processors", "semantics B.4"),
+    _host(walk_markov_drafts, "proposals", "semantics Q.5", conformance_only=True),
+    _host(walk_selector_drafts, "proposals", "semantics Q.5", conformance_only=True),
+    _host(sample_draft_chains, "proposals", "semantics Q.5", conformance_only=True),
     _host(broadcast_decision, "ranks", "semantics Q.8.1"),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     _host(verify_token_budget, "scheduled", "semantics Q.1.4", conformance_only=True),

@@ -13,6 +13,7 @@ import specsim.host.ngram.store
 import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
+import specsim.host.proposals
 import specsim.host.ranks
 import specsim.host.schedules
 import specsim.host.scheduling
@@ -67,6 +68,9 @@ class HostFunctions:
     merge_batch = staticmethod(specsim.phases.joining.merge_batch)
     to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
     apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
+    walk_markov_drafts = staticmethod(specsim.host.proposals.walk_markov_drafts)
+    walk_selector_drafts = staticmethod(specsim.host.proposals.walk_selector_drafts)
+    sample_draft_chains = staticmethod(specsim.host.proposals.sample_draft_chains)
     broadcast_decision = staticmethod(specsim.host.ranks.broadcast_decision)
     resolve = staticmethod(specsim.rules.order.resolve)
     verify_token_budget = staticmethod(specsim.host.budget.verify_token_budget)

@@ -19,6 +19,8 @@ REFERENCE = load("specsim.reference")
 OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
 ON_OPERATIONS = {
     "drawn_engine.drafts_change_no_draw",
+    "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
+    "proposals_engine.drawn_drafts_emit_the_autoregressive_law",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",

@@ -27,7 +27,7 @@ def test_what_is_said_of_another_owner_of_a_row_is_refused(method, argument):
     assert stage.state(FIRST) == before
 
 
-def test_a_launch_that_names_a_stranger_counts_nobody():
+def test_a_launch_that_names_a_stranger_counts_nothing():
     stage = PipelineStage(0, 2)
     stage.join(FIRST)
     with pytest.raises(SpecRejection):
@@ -35,7 +35,7 @@ def test_a_launch_that_names_a_stranger_counts_nobody():
     assert stage.is_ready(FIRST) and stage.state(FIRST).seq_len == 0
 
 
-def test_an_owner_that_has_left_leaves_nothing_behind():
+def test_an_owner_that_has_left_leaves_nothing():
     stage = PipelineStage(0, 2)
     stage.join(FIRST)
     stage.launch([LaunchedRow(FIRST, 4)])
