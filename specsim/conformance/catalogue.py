@@ -16,6 +16,7 @@ from specsim.algorithms import check_registration, find_algorithm, target_verify
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
 from specsim.host.budget import agree_on_tier, align_verify_budget, verify_graph_tier, verify_token_budget
 from specsim.host.dflash import target_feature_layers
+from specsim.host.exporting import exportable_pages
 from specsim.host.grammar import advance_grammar, traverse_tree
 from specsim.host.metrics import (
     count_batch,
@@ -119,6 +120,8 @@ _OUTSIDE_RUNS = {
     "metrics": "it makes figures for reports, which an engine counts by itself",
     "rules": "it chooses a worker before a run",
     "required_row_width": "it sizes pools before a run",
+    "committed": "an engine exports where somebody asks it to",
+    "export_text": "an engine exports where somebody asks it to",
 }
 """Why no engine calls a callable, by its name or by the group of a host function."""
 
@@ -142,6 +145,7 @@ _HOST_FUNCTIONS = (
     _host(find_algorithm, "algorithms", "semantics G.1"),
     _host(target_verify_width, "algorithms", "semantics G.4", conformance_only=True),
     _host(target_feature_layers, "dflash", "semantics A.14b", conformance_only=True),
+    _host(exportable_pages, "committed", "semantics Q.7"),
     _host(traverse_tree, "grammar", "semantics B.5"),
     _host(count_batch, "metrics", "semantics H.1, I.3"),
     _host(count_verify, "metrics", "semantics H.3"),
@@ -231,6 +235,7 @@ _PARTS = tuple(
                 ("Ledger", "semantics I.1, I.6"),
             ),
         ),
+        ("committed", _MEMORY, (("Exports", "semantics Q.7"), ("export_text", "semantics Q.7"))),
         ("padded_engine", _MODELS, (("PaddedModel", "semantics D.9, D.10, J.3"),)),
         ("padded_engine", _RANKS, (("Meeting", "semantics D.9, J.3"),)),
         ("one_voice_engine", _REPLICATED_MODEL, (("OneVoiceModel", "semantics B.8"),)),

@@ -5,6 +5,7 @@ import specsim.algorithms.builtin
 import specsim.host.adaptive
 import specsim.host.budget
 import specsim.host.dflash
+import specsim.host.exporting
 import specsim.host.grammar
 import specsim.host.metrics
 import specsim.host.ngram.corpus
@@ -38,6 +39,7 @@ class HostFunctions:
     find_algorithm = staticmethod(specsim.algorithms.builtin.find_algorithm)
     target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
     target_feature_layers = staticmethod(specsim.host.dflash.target_feature_layers)
+    exportable_pages = staticmethod(specsim.host.exporting.exportable_pages)
     traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
     count_batch = staticmethod(specsim.host.metrics.count_batch)
     count_verify = staticmethod(specsim.host.metrics.count_verify)
