@@ -84,6 +84,7 @@ def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
     [
         ("schedules.md", "drawn_token", "choose_verify_lens"),
         ("drawn-drafts.md", "base_rows", "walk_markov_drafts"),
+        ("stages.md", "untrimmed_stage", "PipelineStage"),
     ],
 )
 def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, page, module, function):

@@ -42,6 +42,8 @@ SHOWN = {
     ("soak.md", 2): "what a failure looks like",
     ("soak.md", 4): "what a failure looks like",
     ("soak.md", 5): "what a failure looks like",
+    ("stages.md", 2): "what the command before it prints; tests/test_docs.py compares it",
+    ("stages.md", 3): "what a failure looks like",
 }
 """Blocks that do not run, by page and number, and what they are."""
 
@@ -68,6 +70,7 @@ RUN_ELSEWHERE = {
     "specsim check one_short": "tests/test_docs.py compares what it prints",
     "specsim check base_rows": "tests/test_docs.py compares what it prints",
     "specsim check drawn_token": "tests/test_docs.py compares what it prints",
+    "specsim check untrimmed_stage": "tests/test_docs.py compares what it prints",
     "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
@@ -97,6 +100,7 @@ ENDS = {"specsim soak my_engine --steps": 3}
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
     ("drawn-drafts.md", 0),
     ("schedules.md", 0),
+    ("stages.md", 0),
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
     ("whole-runs.md", 4),

@@ -32,9 +32,11 @@ from specsim.host.noise import stream_key, stream_uniform
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
 from specsim.host.proposals import sample_draft_chains, walk_markov_drafts, walk_selector_drafts
+from specsim.host.ranks import broadcast_decision
 from specsim.host.schedules import choose_verify_lens, should_verify
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
+from specsim.host.stages import PipelineStage
 from specsim.host.stopping import append_run, clip_drafts, find_stop, play_runs
 from specsim.host.streams import stream_edges
 from specsim.host.truncation import truncate_at_stop
@@ -177,6 +179,7 @@ _HOST_FUNCTIONS = (
     _host(walk_markov_drafts, "proposals", "semantics Q.5", conformance_only=True),
     _host(walk_selector_drafts, "proposals", "semantics Q.5", conformance_only=True),
     _host(sample_draft_chains, "proposals", "semantics Q.5", conformance_only=True),
+    _host(broadcast_decision, "ranks", "semantics Q.8.1"),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     _host(verify_token_budget, "scheduled", "semantics Q.1.4", conformance_only=True),
     _host(verify_graph_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
@@ -189,6 +192,7 @@ _HOST_FUNCTIONS = (
     _host(stream_edges, "scheduling", "semantics I.4, J.2"),
     _host(waits_for_result, "scheduling", "semantics J.2"),
     _host(simulated_num_tokens, "simulated", "semantics B.10", conformance_only=True),
+    _host(PipelineStage, "stages", "semantics Q.8.2", conformance_only=True),
     _host(append_run, "stops", "semantics B.11"),
     _host(clip_drafts, "stops", "semantics B.11"),
     _host(find_stop, "stops", "semantics B.11"),

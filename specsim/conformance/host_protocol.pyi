@@ -15,9 +15,11 @@ import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
 import specsim.host.proposals
+import specsim.host.ranks
 import specsim.host.schedules
 import specsim.host.scheduling
 import specsim.host.simulated
+import specsim.host.stages
 import specsim.host.stopping
 import specsim.host.streams
 import specsim.host.truncation
@@ -71,6 +73,7 @@ class HostFunctions:
     walk_markov_drafts = staticmethod(specsim.host.proposals.walk_markov_drafts)
     walk_selector_drafts = staticmethod(specsim.host.proposals.walk_selector_drafts)
     sample_draft_chains = staticmethod(specsim.host.proposals.sample_draft_chains)
+    broadcast_decision = staticmethod(specsim.host.ranks.broadcast_decision)
     resolve = staticmethod(specsim.rules.order.resolve)
     verify_token_budget = staticmethod(specsim.host.budget.verify_token_budget)
     verify_graph_tier = staticmethod(specsim.host.budget.verify_graph_tier)
@@ -83,6 +86,7 @@ class HostFunctions:
     stream_edges = staticmethod(specsim.host.streams.stream_edges)
     waits_for_result = staticmethod(specsim.host.scheduling.waits_for_result)
     simulated_num_tokens = staticmethod(specsim.host.simulated.simulated_num_tokens)
+    PipelineStage = staticmethod(specsim.host.stages.PipelineStage)
     append_run = staticmethod(specsim.host.stopping.append_run)
     clip_drafts = staticmethod(specsim.host.stopping.clip_drafts)
     find_stop = staticmethod(specsim.host.stopping.find_stop)

@@ -34,6 +34,7 @@ ON_OPERATIONS = {
     "padded_engine.padded_drafts_of_each_kind_are_plain_runs",
     "padded_engine.padded_runs_are_plain_runs",
     "padded_engine.ranks_in_step_are_plain_runs",
+    "one_voice_engine.last_bits_of_ranks_change_no_output",
     "one_voice_engine.ranks_of_one_batch_commit_the_same",
 }
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
