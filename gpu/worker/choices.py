@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from specsim.gpu.worker.rules import RuleRows
+from specsim.host.acceptance import Acceptance
 from specsim.host.choice import UNCONSTRAINED, TokenChoice, any_rules
 from specsim.host.sampling import GREEDY
 from specsim.simulation.logprobs import hands_states, most_top
@@ -45,11 +46,18 @@ class ChoiceRows:
 
     Which rows are sampled, and which have rules, is known on the host too, so that a batch without any costs nothing.
     With ``is_top_k_exact`` drafts are accepted from exactly as many tokens as the top-k of their request says, where no
-    request of the batch keeps all of them.
+    request of the batch keeps all of them. ``acceptance`` is the rule by which drafts of sampled requests are accepted.
     """
 
-    def __init__(self, num_rows: int, device: torch.device, is_top_k_exact: bool = False) -> None:
+    def __init__(
+        self,
+        num_rows: int,
+        device: torch.device,
+        is_top_k_exact: bool = False,
+        acceptance: Acceptance = Acceptance.TOKEN,
+    ) -> None:
         self.is_top_k_exact = is_top_k_exact
+        self.acceptance = acceptance
         self._by_name = {
             name: torch.full((num_rows,), getattr(GREEDY, name), dtype=dtype, device=device)
             for name, dtype in DTYPES.items()

@@ -20,6 +20,7 @@ from specsim.gpu.worker.pools import Pools, flat_ranges
 from specsim.gpu.worker.prefill import prefill_target
 from specsim.gpu.worker.stages import Batches, DeviceSide, Parts, Shared, Stages
 from specsim.gpu.worker.transfer import on_host, upload
+from specsim.host.acceptance import Acceptance, acceptance_of, check_thresholds
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.dflash import check_dflash_request
@@ -60,13 +61,15 @@ class Loop(ABC):
         Makes what drafts.
     name : str, optional
         What reports call it.
+    acceptance : str
+        The rule by which drafts of sampled requests are accepted.
 
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: no model, one that the side cannot run, or graphs of a model that cannot be captured;
-        NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for where there is no
-        GPU.
+        BAD_CONFIGURATION: no model, one that the side cannot run, trees as blocks, or graphs of a model that cannot be
+        captured; UNKNOWN_NAME: no such rule; NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE:
+        graphs were asked for where there is no GPU.
     """
 
     is_v1: ClassVar[bool]
@@ -84,6 +87,7 @@ class Loop(ABC):
         pools: Pools | None = None,
         make_side: MakeSide = StepwiseSide,
         name: str | None = None,
+        acceptance: str = Acceptance.TOKEN,
     ) -> None:
         self._has_dp_attention = has_dp_attention
         self.side = make_side(Setting(model, drafting, sizes, gpu, arrays, waiting_inputs, has_dp_attention))
@@ -100,7 +104,8 @@ class Loop(ABC):
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         num_nodes = self.config.num_draft_tokens
         self._pools = Pools(description, num_nodes, sizes, DEVICE) if pools is None else pools.resized(num_nodes)
-        self._choices = ChoiceRows(sizes.num_rows, DEVICE, facts.keeps_top_k_exactly)
+        rule = acceptance_of(acceptance, self._branches)
+        self._choices = ChoiceRows(sizes.num_rows, DEVICE, facts.keeps_top_k_exactly, rule)
         self._waiting = self.side.waiting(self.is_v1)
         self._shared = Shared(self.config, model, self._pools, self._choices, self.side, self._waiting, self._branches)
         self._pads = pads
@@ -111,7 +116,8 @@ class Loop(ABC):
             self._batches.capture_greedy(self._parts())
 
     def check_request(self, request: Request) -> None:
-        """Refuse a request that the side does not serve."""
+        """Refuse a request that the side does not serve, or whose drafts the rule cannot judge."""
+        check_thresholds(self._choices.acceptance, request.sampling)
         if not self.side.facts.serves_all:
             check_dflash_request(request)
 
@@ -147,6 +153,7 @@ class Loop(ABC):
             self._pools,
             self.side.resized,
             self.name,
+            self._choices.acceptance,
         )
 
     def export(self, row: int, slots: Sequence[int]) -> dict[str, list[NDArray[Any]]]:

@@ -101,7 +101,7 @@ def prefill_target(
         choices.rules.apply(row, torch.zeros_like(row), torch.ones_like(row, dtype=torch.bool), output)
     following = greedy_choices(output)
     if asked.is_sampled:
-        following = first_tokens(end, output, following, choices.gather(row))
+        following = first_tokens(end, output, following, choices.gather(row), choices.acceptance)
     if has_rules:
         paths = [place if token is None else NONE for place, token in enumerate(own)]
         choices.rules.commit(row, arrays.asarray(paths, "int32")[:, None], following.int())

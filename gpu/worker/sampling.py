@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
+from specsim.host.acceptance import Acceptance
 from specsim.phases import VerifyInput
 from specsim.simulation.models.batches import TargetOutput
 
@@ -27,6 +28,7 @@ def accept(
     num_steps: int,
     parameters: Parameters,
     is_top_k_exact: bool,
+    acceptance: Acceptance,
 ) -> Accepted:
     """Accept along the trees by chance, for the whole batch.
 
@@ -38,11 +40,14 @@ def accept(
         What ``ChoiceRows.gather`` returns of the batch.
     is_top_k_exact : bool
         Whether drafts are accepted from exactly as many tokens as the top-k of their request says.
+    acceptance : Acceptance
+        The rule of the worker.
     """
     links = links_of(phase)
     if is_top_k_exact:
         output = _keep_top_k_exactly(output, target_predict, phase.num_draft_tokens, parameters)
-    return verify_sampled(links, phase.seq_lens, output, target_predict, num_steps, parameters)
+    places = phase.positions.view(phase.retrieve_index.shape), phase.seq_lens
+    return verify_sampled(links, *places, output, target_predict, num_steps, parameters, acceptance)
 
 
 def links_of(phase: VerifyInput) -> Links:
@@ -64,33 +69,63 @@ def _keep_top_k_exactly(
 
 
 def first_tokens(
-    lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, parameters: Parameters
+    lengths: Tensor,
+    output: TargetOutput[Tensor],
+    target_predict: Tensor,
+    parameters: Parameters,
+    acceptance: Acceptance,
 ) -> Tensor:
     """Return the token after each prompt, int64 [request]: a verify of its last token without drafts."""
     number = torch.arange(len(lengths), device=lengths.device)[:, None]
     alone = torch.full_like(number, -1)
     links = (torch.zeros_like(number), number, alone, alone)
-    predict, _, _ = verify_sampled(links, lengths - 1, output, target_predict, 0, parameters)
+    places = (lengths - 1)[:, None], lengths - 1
+    predict, _, _ = verify_sampled(links, *places, output, target_predict, 0, parameters, acceptance)
     return predict.long()
 
 
 def verify_sampled(
     links: Links,
+    positions: Tensor,
     seq_lens: Tensor,
     output: TargetOutput[Tensor],
     target_predict: Tensor,
     num_steps: int,
     parameters: Parameters,
+    acceptance: Acceptance,
 ) -> Accepted:
-    """Draw the coins of every request, which its seed and length decide, and accept by chance."""
+    """Accept by chance: by coins, which the seed and length of a request decide, or along what the target draws.
+
+    ``positions`` [request, node] are those of every node.
+    """
     temperature, top_k, top_p, min_p, single, acc, seed = parameters
     num_nodes = links[0].shape[1]
     is_greedy = (temperature == 0).repeat_interleave(num_nodes, output_size=len(target_predict))
     logits = sampling_logits(output, target_predict, is_greedy)
+    filters = temperature, top_k, top_p, min_p
+    if acceptance is Acceptance.TARGET_DRAW:
+        # NOTE: seeds and positions are read where they lie, so that a graph draws on those of its replay.
+        drawn = gpu.sample_target_predict(logits, *filters, seed, positions)
+        return gpu.verify_tree_greedy(*links, drawn, num_steps)
     coins, final = gpu.generate_coins(seed, seq_lens, num_nodes)
-    return gpu.verify_tree_sampled_from_logits(
-        *links, coins, final, logits, temperature, top_k, top_p, min_p, single, acc, num_steps
+    if acceptance is Acceptance.BLOCK:
+        target_probs = gpu.target_probabilities(logits, *filters, num_nodes)
+        return _verify_blocks(links, coins, final, target_probs, num_steps)
+    return gpu.verify_tree_sampled_from_logits(*links, coins, final, logits, *filters, single, acc, num_steps)
+
+
+def _verify_blocks(links: Links, coins: Tensor, final: Tensor, target_probs: Tensor, num_steps: int) -> Accepted:
+    """Judge the drafts of every chain as a block; they were not drawn, so that each is certain."""
+    candidates, retrieve_index, next_token, _ = links
+    num_requests, num_nodes = candidates.shape
+    drafts = torch.where(next_token[:, :-1] >= 0, candidates[:, 1:], -1)
+    starts = torch.arange(num_requests + 1, dtype=torch.int32, device=candidates.device) * (num_nodes - 1)
+    output_tokens, num_accepted_drafts = gpu.chain_block_verification(
+        drafts.reshape(-1), starts, coins[:, :-1].reshape(-1), final, None, target_probs, num_steps
     )
+    is_kept = torch.arange(num_nodes, device=candidates.device) <= num_accepted_drafts[:, None]
+    predict = torch.where(is_kept, output_tokens, 0).view(-1)
+    return predict, torch.where(is_kept, retrieve_index, -1).int(), num_accepted_drafts
 
 
 def distribution_logits(output: TargetOutput[Tensor], rows: slice = slice(None)) -> Tensor:

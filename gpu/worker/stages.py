@@ -194,8 +194,8 @@ class Stages:
             choices.rules.apply(rows, phase.draft_token, phase.tree_mask, output)
         target_predict = greedy_choices(output)
         if kind.is_sampled:
-            parameters = choices.gather(rows)
-            accepted = accept(phase, output, target_predict, num_steps, parameters, choices.is_top_k_exact)
+            asked = choices.gather(rows), choices.is_top_k_exact, choices.acceptance
+            accepted = accept(phase, output, target_predict, num_steps, *asked)
         else:
             greedy = target_predict.view(phase.retrieve_index.shape)
             accepted = gpu.verify_tree_greedy(*links_of(phase), greedy, num_steps)

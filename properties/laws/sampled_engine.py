@@ -10,6 +10,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
+from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
@@ -29,6 +30,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
+from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import Worker
 
 OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
@@ -37,7 +39,7 @@ TREES = (SpecConfig(1, 1, 2), SpecConfig(1, 2, 3), SpecConfig(2, 1, 3), SpecConf
 
 @dataclass(frozen=True)
 class SampledRun:
-    """Requests of one engine; ``sampling`` has None for a greedy one."""
+    """Requests of one engine, whose worker accepts drafts by some rule; ``sampling`` has None for a greedy one."""
 
     config: SpecConfig
     model: HashModel
@@ -48,6 +50,9 @@ class SampledRun:
     processor: Shifted | None = None
     grammar: Automaton | None = None
     rules: LogitRules | None = None
+    acceptance: Acceptance = Acceptance.TOKEN
+    page_size: int = 1
+    is_overlapped: bool = False
 
     def requests(self) -> list[Request]:
         """Return fresh requests, numbered in order; the first has the processor, the grammar and the rules."""
@@ -66,12 +71,12 @@ MakeWorker = Callable[[SampledRun, PoolSizes], Worker]
 
 def loops_on(operations: CallsByName) -> MakeWorker:
     """Return what makes the reference's loops on some operations."""
-    return lambda run, sizes: loop_on(operations, run.config, run.model, sizes, run.is_v1)
+    return lambda run, sizes: loop_on(operations, run.config, run.model, sizes, run.is_v1, run.acceptance)
 
 
 def workers_of(backend: Backend) -> MakeWorker:
     """Return what makes the workers of an implementation."""
-    return lambda run, sizes: build_worker(backend, run.config, run.model, sizes, run.is_v1)
+    return lambda run, sizes: build_worker(backend, run.config, run.model, sizes, run.is_v1, run.acceptance)
 
 
 def decode(
@@ -82,9 +87,9 @@ def decode(
     order: Sequence[int] | None = None,
 ) -> dict[int, Request]:
     """Run an engine of some operations to its end and return the requests by number."""
-    requests = run.requests()
-    worker = make(run, sizes_for(run.config, requests, max_batch))
-    engine = Engine(worker, max_batch, shuffle_seed=1, operations=operations)
+    requests, schedule = run.requests(), Schedule(run.is_overlapped, stream_seed=run.model.seed)
+    worker = make(run, sizes_for(run.config, requests, max_batch, run.page_size, schedule=schedule))
+    engine = Engine(worker, max_batch, shuffle_seed=1, schedule=schedule, operations=operations)
     for number in range(len(requests)) if order is None else order:
         engine.submit(requests[number])
     return {request.request_id: request for request in engine.run()}

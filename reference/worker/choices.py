@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.host.acceptance import Acceptance
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
 from specsim.reference.worker.outputs import OutputRows
@@ -28,11 +29,12 @@ class ChoiceRows:
     ``outputs`` is what rows know of the output that rules follow.
 
     With ``is_top_k_exact`` drafts are accepted from exactly as many tokens as the top-k of their request says, where no
-    request of the batch keeps all of them.
+    request of the batch keeps all of them. ``acceptance`` is the rule by which drafts of sampled requests are accepted.
     """
 
-    def __init__(self, num_rows: int, is_top_k_exact: bool = False) -> None:
+    def __init__(self, num_rows: int, is_top_k_exact: bool = False, acceptance: Acceptance = Acceptance.TOKEN) -> None:
         self.is_top_k_exact = is_top_k_exact
+        self.acceptance = acceptance
         self._by_row: dict[int, TokenChoice] = {}
         self.outputs = OutputRows(num_rows)
         self._by_name = {name: np.full(num_rows, getattr(GREEDY, name), dtype=DTYPES[name]) for name in DTYPES}

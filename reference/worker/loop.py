@@ -10,6 +10,7 @@ from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
+from specsim.host.acceptance import Acceptance, acceptance_of, check_thresholds
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase, VerifyInput
 from specsim.reference.worker import arrays
@@ -62,12 +63,14 @@ class Loop:
         Where its operations run.
     has_dp_attention : bool
         Other ranks wait for the forwards of this one, so that they run without requests too.
+    acceptance : str
+        The rule by which drafts of sampled requests are accepted.
 
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: no model, or one that the side cannot run; NO_MOVE: one whose KV would have to move, and
-        cannot.
+        BAD_CONFIGURATION: no model, one that the side cannot run, or trees as blocks; UNKNOWN_NAME: no such rule;
+        NO_MOVE: one whose KV would have to move, and cannot.
     """
 
     is_v1: ClassVar[bool]
@@ -86,6 +89,7 @@ class Loop:
         name: str | None = None,
         device: str = "cpu",
         has_dp_attention: bool = False,
+        acceptance: str = Acceptance.TOKEN,
     ) -> None:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._has_dp_attention = has_dp_attention
@@ -98,14 +102,15 @@ class Loop:
         self.has_plain_keys, self.tells = not facts.catches_up, facts.serves_all
         self._branches = facts.branches(self.config)
         require_moves(facts.description, sides_that_move(self._branches, sizes.page_size, self.is_v1))
-        self._choices = ChoiceRows(sizes.num_rows, facts.keeps_top_k_exactly)
+        self._choices = ChoiceRows(sizes.num_rows, facts.keeps_top_k_exactly, acceptance_of(acceptance, self._branches))
         self._pools = make_pools(facts.description, sizes, reads)
         self._waiting = self.side.waiting(self.is_v1)
         self._phases: tuple[Phase, ...] = ()
         self._reported: Reported = ()
 
     def check_request(self, request: Request) -> None:
-        """Refuse a request that the side does not serve."""
+        """Refuse a request that the side does not serve, or whose drafts the rule cannot judge."""
+        check_thresholds(self._choices.acceptance, request.sampling)
         if not self.side.facts.serves_all:
             check_dflash_request(request)
 
@@ -144,6 +149,7 @@ class Loop:
             name=self.name,
             device=self.device,
             has_dp_attention=self._has_dp_attention,
+            acceptance=self._choices.acceptance,
         )
 
     def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:

@@ -6,7 +6,12 @@ import ml_dtypes
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.operations.outputs import VerifyTreeGreedyOutputs, VerifyTreeSampledFromLogitsOutputs
+from specsim.host.acceptance import Acceptance
+from specsim.operations.outputs import (
+    ChainBlockVerificationOutputs,
+    VerifyTreeGreedyOutputs,
+    VerifyTreeSampledFromLogitsOutputs,
+)
 from specsim.operations.protocol import Operations
 from specsim.phases import VerifyInput
 from specsim.reference.worker.choices import ChoiceRows
@@ -64,7 +69,8 @@ def accept(
 
     Notes
     -----
-    Source: semantics B.8, B.9. Beside a sampled request a greedy one has temperature 0 and keeps its own choices.
+    Source: semantics B.8, B.9, B.9b, Q.2. Beside a sampled request a greedy one has temperature 0 and keeps its own
+    choices.
     """
     shape = phase.retrieve_index.shape
     links = Links(
@@ -77,7 +83,8 @@ def accept(
         return operations.verify_tree_greedy(*links.all(), target_predict.reshape(shape), num_steps)
     if choices.is_top_k_exact:
         output = _keep_top_k_exactly(row, output, target_predict, shape[1], choices, operations)
-    return verify_sampled(row, links, phase.seq_lens, output, target_predict, num_steps, choices, operations)
+    positions = phase.positions.reshape(shape)
+    return verify_sampled(row, links, positions, phase.seq_lens, output, target_predict, num_steps, choices, operations)
 
 
 def _keep_top_k_exactly(
@@ -105,14 +112,15 @@ def first_tokens(
 ) -> Array:
     """Return the token after each prompt, int64 [request]: a verify of the last prompt token without drafts.
 
-    Its coins are those of the length before that token, so that no later verify of the request shares them.
+    Its coins are those of the length before that token, so that no later verify of the request shares them; its noise
+    is that of the token's own position.
     """
     if not choices.has_sampled(row):
         return target_predict
     alone = np.full((len(row), 1), -1, dtype=np.int64)
     links = Links(np.zeros((len(row), 1), dtype=np.int64), np.arange(len(row), dtype=np.int64)[:, None], alone, alone)
     before = lengths.astype(np.int64) - 1
-    accepted = verify_sampled(row, links, before, output, target_predict, 0, choices, operations)
+    accepted = verify_sampled(row, links, before[:, None], before, output, target_predict, 0, choices, operations)
     first: Array = accepted.predict.astype(np.int64)
     return first
 
@@ -120,28 +128,57 @@ def first_tokens(
 def verify_sampled(
     row: Array,
     links: Links,
+    positions: Array,
     seq_lens: Array,
     output: TargetOutput[Array],
     target_predict: Array,
     num_steps: int,
     choices: ChoiceRows,
     operations: Operations[Array],
-) -> VerifyTreeSampledFromLogitsOutputs[Array]:
-    """Draw the coins of every request and accept by chance."""
-    num_nodes, filters = links.candidates.shape[1], choices.parameters(row)
-    coins = operations.generate_coins(choices.seeds(row), seq_lens, num_nodes)
+) -> Accepted:
+    """Accept by chance, as the rule of the worker says: by coins of every request, or along what the target draws.
+
+    Parameters
+    ----------
+    positions : int64 [request, node]
+        Position of every node.
+    """
+    num_nodes, parameters = links.candidates.shape[1], choices.parameters(row)
+    logits = sampling_logits(output, target_predict, np.repeat(choices.is_greedy(row), num_nodes))
+    seeds, temperature = choices.seeds(row), parameters["temperature"]
+    filters = temperature, parameters["top_k"], parameters["top_p"], parameters["min_p"]
+    if choices.acceptance is Acceptance.TARGET_DRAW:
+        drawn = operations.sample_target_predict(logits, *filters, seeds, positions)
+        return operations.verify_tree_greedy(*links.all(), drawn, num_steps)
+    coins, final = operations.generate_coins(seeds, seq_lens, num_nodes)
+    if choices.acceptance is Acceptance.BLOCK:
+        target_probs = operations.target_probabilities(logits, *filters, num_nodes)
+        return _verify_blocks(links, coins, final, target_probs, num_steps, operations)
+    thresholds = parameters["threshold_single"], parameters["threshold_acc"]
     return operations.verify_tree_sampled_from_logits(
-        *links.all(),
-        coins.uniform_samples,
-        coins.uniform_samples_for_final_sampling,
-        sampling_logits(output, target_predict, np.repeat(choices.is_greedy(row), num_nodes)),
-        filters["temperature"],
-        filters["top_k"],
-        filters["top_p"],
-        filters["min_p"],
-        filters["threshold_single"],
-        filters["threshold_acc"],
+        *links.all(), coins, final, logits, *filters, *thresholds, num_steps
+    )
+
+
+def _verify_blocks(
+    links: Links, coins: Array, final: Array, target_probs: Array, num_steps: int, operations: Operations[Array]
+) -> VerifyTreeGreedyOutputs[Array]:
+    """Judge the drafts of every chain as a block; they were not drawn, so that each is certain."""
+    is_linked = links.retrieve_next_token[:, :-1] >= 0
+    judged: ChainBlockVerificationOutputs[Array] = operations.chain_block_verification(
+        np.where(is_linked, links.candidates[:, 1:], -1).reshape(-1),
+        np.arange(len(final) + 1, dtype=np.int32) * np.int32(is_linked.shape[1]),
+        np.ascontiguousarray(coins[:, :-1]).reshape(-1),
+        final,
+        None,
+        target_probs,
         num_steps,
+    )
+    is_kept = np.arange(links.candidates.shape[1]) <= judged.num_accepted_drafts[:, None]
+    return VerifyTreeGreedyOutputs(
+        np.where(is_kept, judged.output_tokens, 0).reshape(-1),
+        np.where(is_kept, links.retrieve_index, -1).astype(np.int32),
+        judged.num_accepted_drafts,
     )
 
 

@@ -14,13 +14,16 @@ from specsim.assertion import require_present
 from specsim.cli.device import load_implementation, need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.cli.simulate_options import StoreOptions
-from specsim.config import SpecConfig
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.backend import EAGLE_V2
 from specsim.counts import path_width
+from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.operations.signature import nearest
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.loops import loop_of
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.needs import fields_for
@@ -148,6 +151,13 @@ def of_the_model(drafter: Drafter, num_layers: int | None) -> dict[str, Any]:
     return fields_for(drafter, num_layers or 0, SHARED_LAYERS)
 
 
+def of_the_target(model: LanguageModel, drafter: Drafter) -> LanguageModel:
+    """Return a model whose target is that of a drafter: beside a draft that reads tokens alone it hides the first."""
+    is_hidden = drafter.draft_source == DraftSource.TOKENS.name
+    changed: LanguageModel = replace(model, draft_source=DraftSource.TOKENS) if is_hidden else model
+    return changed
+
+
 ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
 """The controller of a simulation without steps: the rules know no other way to propose nothing."""
 
@@ -261,31 +271,59 @@ def build_worker(
     use_graphs: bool | None,
     reads: Reads = Reads.KEPT,
     schedule: Schedule = IN_TURN,
+    acceptance: str = Acceptance.TOKEN,
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
     ``drafting`` is what the worker takes first, as its drafter has it. ``reads`` says whether forwards of the reference
-    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
+    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for, ``acceptance`` by
+    which rule drafts of sampled requests are accepted.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: kernels cannot run.
+    SpecRejection
+        BAD_CONFIGURATION: the rule does not judge such drafts.
+    """
+    page_size = plan.config.page_size
+    config = config_of(drafting)
+    sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
+    return _on_layer(kind, _loop(plan, drafter, kind), drafting, language_model, sizes, use_graphs, reads, acceptance)
+
+
+def build_plain_worker(kind: str, language_model: LanguageModel, requests: Sequence[Request]) -> Worker:
+    """Return a worker without drafts, whose pools hold one of these requests: every token is the target's own draw.
 
     Raises
     ------
     Failed
         UNAVAILABLE: kernels cannot run.
     """
-    page_size = plan.config.page_size
-    config = config_of(drafting)
-    sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
-    worker: Worker
+    plain, rule = SpecConfig(1, 0, 1), Acceptance.TARGET_DRAW
+    sizes = pools.sizes_for(plain, requests, 1, window=window_of(language_model))
+    return _on_layer(kind, loop_of(EAGLE_V2, kind), plain, language_model, sizes, None, Reads.KEPT, rule)
+
+
+def _on_layer(
+    kind: str,
+    make: Callable[..., Worker],
+    drafting: Any,
+    language_model: LanguageModel,
+    sizes: PoolSizes,
+    use_graphs: bool | None,
+    reads: Reads,
+    acceptance: str,
+) -> Worker:
+    """Make a worker of a layer, on the model in its arrays."""
     if kind == "reference":
         from specsim.reference.models import load_model
 
-        worker = _loop(plan, drafter, kind)(drafting, load_model(language_model), sizes, reads=reads)
-        return worker
+        return make(drafting, load_model(language_model), sizes, reads=reads, acceptance=acceptance)
     need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
 
-    worker = _loop(plan, drafter, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
-    return worker
+    return make(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs, acceptance=acceptance)
 
 
 def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
+from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
@@ -81,7 +82,7 @@ SECTIONS = {
         "graphs",
         "lockstep",
     ),
-    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed"),
+    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
     "Rules about logits": (
         "frequency_penalty",
         "presence_penalty",
@@ -242,6 +243,7 @@ def simulate(
     logprobs: int | None,
     hidden_states: bool,
     sampling: SamplingParameters | None,
+    acceptance: str,
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
 ) -> None:
@@ -249,12 +251,13 @@ def simulate(
 
     Prompts are cut out of the text, and every output is compared with autoregressive decoding. Without --text, the
     text is a few modules of Python's standard library. With --temperature the outputs are sampled, and compared
-    with those of a second run, which decodes one request at a time. Penalties, biases, --min-tokens and --bad-word
+    with those of a second run, which decodes one request at a time, and without drafts if these are accepted by
+    --acceptance target-draw. Penalties, biases, --min-tokens and --bad-word
     follow the output alone, and are evaluated in the same way in plain decoding; --min-new-tokens forbids nothing,
     and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
     --logprobs and --hidden-states compare those of greedy requests with plain decoding's, and with --lockstep those
     of all requests between both workers. Drafts of NGRAM depend on all requests before, so that its sampled outputs
-    are not compared with a run of one request at a time.
+    are compared with a second run by target-draw alone.
     """
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
@@ -280,8 +283,7 @@ def simulate(
         page_size=page_size,
         text_length=len(text),
     )
-    is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
-    is_layered = multi_layer is not None
+    is_recurrent, is_layered = recurrent or PoolKind(pool) in RECURRENT_KINDS, multi_layer is not None
     plan = drafts.plan_for(
         record, algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
     )
@@ -290,6 +292,7 @@ def simulate(
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
+    plain = drafts.of_the_target(model, record)
     model = replace(
         model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
     )
@@ -310,13 +313,16 @@ def simulate(
             logit_rules=logit_rules,
         )
 
-    is_compared_alone = sampling is not None and not record.has_memory
-    requests = fresh_requests()
+    is_drawn, requests = acceptance == Acceptance.TARGET_DRAW, fresh_requests()
+    is_compared_alone = sampling is not None and (is_drawn or not record.has_memory)
 
     def build(layer: str, max_batch: int, schedule: Schedule, reads: Reads = Reads.KEPT) -> Worker:
-        return drafts.build_worker(plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule)
+        made_for = (plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule, acceptance)
+        return drafts.build_worker(*made_for)
 
-    chosen = build(worker, batch, schedule)
+    chosen, alone = build(worker, batch, schedule), None
+    if is_compared_alone:
+        alone = drafts.build_plain_worker(worker, plain, requests) if is_drawn else build(worker, 1, IN_TURN)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -329,7 +335,7 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=build(worker, 1, IN_TURN) if is_compared_alone else None,
+            alone=alone,
             schedule=schedule,
         )
     divergence = None

@@ -10,6 +10,7 @@ import click
 
 from specsim.cli.output import Exit, Failed
 from specsim.config import MOST_NODES, SpecConfig
+from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import NO_RULES, LogitRules
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import ALL_TOKENS, LARGEST_SEED, SamplingParameters
@@ -36,6 +37,13 @@ _SAMPLING = (
         type=click.IntRange(0, LARGEST_SEED),
         help="Sampling seed of the first request; each next request has the next seed.",
     ),
+    click.option(
+        "--acceptance",
+        default=Acceptance.TOKEN.value,
+        show_default=True,
+        type=click.Choice([rule.value for rule in Acceptance]),
+        help="Rule by which sampled requests accept drafts; block is for chains.",
+    ),
 )
 
 
@@ -44,16 +52,25 @@ def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -
 
 
 def with_sampling(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``sampling``: parameters, or None if nothing is sampled."""
+    """Add the options to a command, which gets ``acceptance``, and ``sampling``: None if nothing is sampled."""
 
     @functools.wraps(command)
     def called(
-        *, temperature: float, top_k: int | None, top_p: float, min_p: float, sampling_seed: int, **others: Any
+        *,
+        temperature: float,
+        top_k: int | None,
+        top_p: float,
+        min_p: float,
+        sampling_seed: int,
+        acceptance: str,
+        **others: Any,
     ) -> None:
         sampling = parameters_of(temperature, ALL_TOKENS if top_k is None else top_k, top_p, min_p, sampling_seed)
+        if sampling is None and acceptance != Acceptance.TOKEN:
+            raise Failed(f"--acceptance {acceptance} needs a --temperature above 0", Exit.USAGE)
         if sampling is not None and others["kind"] != "hash":
             raise Failed("--temperature needs --model hash: the text model has no logits for sampling", Exit.USAGE)
-        command(sampling=sampling, **others)
+        command(sampling=sampling, acceptance=acceptance, **others)
 
     return _with(_SAMPLING, called)
 

@@ -45,9 +45,43 @@ def test_lockstep_holds_of_sampled_requests(specsim):
     assert simulate(specsim, *HASH, *brief, *options)["divergence"] is None
 
 
+@pytest.mark.parametrize("mode", ["v1", "v2"])
+@pytest.mark.parametrize("acceptance", ["block", "target-draw"])
+def test_requests_are_reproducible_by_every_rule(specsim, acceptance, mode):
+    report = simulate(specsim, *HASH, "--topk", 1, "--agreement", 0.9, "--mode", mode, "--acceptance", acceptance)
+    assert (report["reproducible"], report["mismatches"]) == (True, [])
+    assert report["num_accepted_drafts"] > 0
+
+
+@pytest.mark.parametrize("algorithm", ["EAGLE3", "DFLASH", "FROZEN_KV_MTP", "NGRAM", "STANDALONE"])
+def test_what_the_target_draws_is_compared_with_decoding_without_drafts(specsim, algorithm):
+    options = ("--requests", 3, "--batch", 2, "--prompt-length", 6, "--max-new-tokens", 12, "--algorithm", algorithm)
+    got = specsim("simulate", *options, *HASH, "--agreement", 0.9, "--acceptance", "target-draw", "--json")
+    report = json.loads(got.stdout)
+    assert (got.exit_code, report["reproducible"], report["mismatches"]) == (0, True, [])
+
+
+def test_rules_judge_other_drafts_as_accepted(specsim):
+    alike = (*HASH, "--topk", 1, "--agreement", 1.0, "--max-new-tokens", 30)
+    runs = [simulate(specsim, *alike, "--acceptance", rule)["histogram"] for rule in ("token", "block", "target-draw")]
+    assert runs[0] != runs[1] != runs[2] != runs[0]
+
+
+@pytest.mark.parametrize("acceptance", ["block", "target-draw"])
+def test_lockstep_holds_by_every_rule(specsim, acceptance):
+    brief = ("--requests", 2, "--prompt-length", 3, "--max-new-tokens", 4, "--acceptance", acceptance)
+    options = ("--topk", 1, "--lockstep", "--worker", "gpu", "--no-graphs")
+    assert simulate(specsim, *HASH, *brief, *options)["divergence"] is None
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--acceptance", "block"), "--acceptance block needs a --temperature above 0"),
+        (
+            (*HASH, "--topk", 2, "--draft-tokens", 5, "--acceptance", "block"),
+            "drafts are trees, and a block is a chain",
+        ),
         (("--temperature", 1), "--temperature needs --model hash: the text model has no logits for sampling"),
         (("--top-k", 5), "--top-k, --top-p, --min-p and --sampling-seed need a --temperature above 0"),
         ((*HASH, "--top-p", 0), "--top-p is 0.0, but should be above 0, at most 1"),

@@ -117,3 +117,12 @@ def test_margins_ask_for_decisive_coins_alone(block, i64, f32):
     assert margin_of(certain)[0] > 1e3
     half = f32([0.25])
     assert margin_of({**certain, "uniform_samples_for_final_sampling": half})[0] < 1
+
+
+def test_drafts_that_are_sure_are_kept_by_the_product_of_their_probabilities(block, f32):
+    sure = {**block, "draft_probs": None, "target_probs": f32([[0.5, 0.5], [0.5, 0.5], [0, 1]])}
+    found = Block.of([0, 0], None, sure["target_probs"])
+    assert (found.shares, found.chance_of(1), found.chance_of(2)) == ([1, 1 / 2, 1 / 4], pytest.approx(1 / 3), 1 / 4)
+    expected = {(0.3, 0.25): [0, 1], (0.4, 0.25): [1], (0.9, 0.2): [0, 0, 1]}
+    for coins, tokens in expected.items():
+        assert verified(sure, uniform_samples=f32(coins)) == [tokens]

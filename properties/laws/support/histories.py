@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import cycle
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.counts import count_candidates, path_width
+from specsim.host.acceptance import Acceptance
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.reference.models import load_model
@@ -191,28 +193,43 @@ def paged_scenarios(draw: st.DrawFn) -> Scenario:
     return replace(scenario, arrivals=(first, *others), is_v1=is_v1, page_size=page_size)
 
 
-def loop_on(operations: CallsByName, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
+def loop_on(
+    operations: CallsByName,
+    config: SpecConfig,
+    model: HashModel,
+    sizes: PoolSizes,
+    is_v1: bool,
+    acceptance: Acceptance = Acceptance.TOKEN,
+) -> Worker:
     """Return the reference's loop on some operations."""
     loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
-    return loop(config, load_model(model, operations), sizes, operations=operations)
+    return loop(config, load_model(model, operations), sizes, operations=operations, acceptance=acceptance)
 
 
-def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
+def build_worker(
+    backend: Backend,
+    config: SpecConfig,
+    model: HashModel,
+    sizes: PoolSizes,
+    is_v1: bool,
+    acceptance: Acceptance = Acceptance.TOKEN,
+) -> Worker:
     """Return the implementation's own worker, or the reference loop on its operations if it has none.
 
     The oracle supplies operations that it lacks. The loop also runs what a worker refuses by name, where the
-    implementation has functions to run it on.
+    implementation has functions to run it on, and rules of acceptance that it has no parameter for.
     """
-    if backend.own_worker(is_v1) is not None:
+    own, options = backend.own_worker(is_v1), {} if acceptance is Acceptance.TOKEN else {"acceptance": acceptance}
+    if own is not None and (not options or options.keys() <= signature(own).parameters.keys()):
         try:
             name = EAGLE_V1 if is_v1 else EAGLE_V2
-            worker: Worker = backend.build_worker(name, config, model_for(backend, model), sizes)
+            worker: Worker = backend.build_worker(name, config, model_for(backend, model), sizes, **options)
         except WorkerRefusal:
             if not backend.functions:
                 raise
         else:
             return worker
-    return loop_on(Completed(backend, load("specsim.reference")), config, model, sizes, is_v1)
+    return loop_on(Completed(backend, load("specsim.reference")), config, model, sizes, is_v1, acceptance)
 
 
 def own_worker(backend: Backend, scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:

@@ -18,8 +18,9 @@ from specsim.operations.signature import name_arguments
 from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, Outcome, Row, enumerate_cells
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.forks import Forks, forks_of
-from specsim.properties.laws.support.sampled_runs import WATCHED, every_script, scene_of
+from specsim.properties.laws.support.sampled_runs import every_script
 from specsim.properties.laws.support.sampling_cells import ChainRule, chain_axes, play_chains, slack_of
+from specsim.properties.laws.support.steered import TREES, scene_of
 from specsim.properties.strategies.arrays import Array
 from specsim.properties.strategies.sampling_scenes import ChainScene
 
@@ -84,7 +85,7 @@ class Proposing(CallsByName):
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation; candidates are drawn, and a verify by chance judges them by their rows."""
         arguments = name_arguments(RECORDS[name], positional, named) if name in RECORDS else {}
-        if name == WATCHED:
+        if name == TREES:
             return self._judged(arguments)
         returned = self.operations.call(name, *positional, **named)
         if name == PICK:
@@ -140,7 +141,7 @@ class Proposing(CallsByName):
         return forks_of(axes, outcomes, slack, left)
 
     def _as_verified(self, arguments: dict[str, Any], outcome: Outcome) -> Any:
-        verified = self.operations.call(WATCHED, **arguments)
+        verified = self.operations.call(TREES, **arguments)
         predict, path = np.zeros_like(verified.predict), np.full_like(verified.accept_index, -1)
         predict[: len(outcome)] = outcome
         path[0, : len(outcome)] = np.arange(len(outcome))

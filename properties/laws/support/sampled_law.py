@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
+from specsim.host.acceptance import Acceptance
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Distribution, Outcome, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.drawn_runs import Drawing, drawn_alone
+from specsim.properties.laws.support.drawn_runs import drawn_alone
 from specsim.properties.laws.support.forks import Run
 from specsim.properties.laws.support.sampled_runs import all_runs, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
@@ -141,7 +143,8 @@ def check_drawn_outputs(
 ) -> None:
     """Raise AssertionError unless a worker that verifies along draws outputs, for some seeds, what is drawn alone."""
     sampled, operations = Sampled(model, tuple(prompt)), Completed(ORACLE, ORACLE)
-    engine = _engine_of(make_worker, config, sampled, Drawing(operations), NUM_SEEDS)
+    make = partial(make_worker, acceptance=Acceptance.TARGET_DRAW)
+    engine = _engine_of(make, config, sampled, operations, NUM_SEEDS)
     outputs = sampled.play(engine, range(NUM_SEEDS))
     for seed, output in enumerate(outputs):
         asked = replace(sampled.sampling, seed=seed)

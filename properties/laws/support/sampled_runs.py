@@ -4,10 +4,9 @@ The operations of a worker are watched. Where it verifies by chance, the coins o
 of their cells are tried in one call, cells of equal outcome are one choice, and a run follows one choice a verify.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isinf
 from typing import Any
 
 import numpy as np
@@ -19,28 +18,12 @@ from specsim.operations import RECORDS
 from specsim.operations.signature import name_arguments
 from specsim.properties.distribution import EVERYTHING, Coins, Distribution, Outcome, enumerate_cells
 from specsim.properties.laws.support.forks import Forks, Run, Turn, forks_of, total
-from specsim.properties.laws.support.sampling_cells import emitted_along_paths, tree_axes
-from specsim.properties.strategies.logit_scenes import Filters, exact_row
-from specsim.properties.strategies.sampling_scenes import TreeScene
-from specsim.topology import Topology
+from specsim.properties.laws.support.steered import BLOCKS, TREES, Steered, SteeredBlock, SteeredTree
 
-WATCHED = "verify_tree_sampled_from_logits"
-COINS = "generate_coins"
-OF_REQUESTS = (
-    "candidates",
-    "retrieve_next_token",
-    "retrieve_next_sibling",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "threshold_single",
-    "threshold_acc",
-)
+COINS, ROWS = "generate_coins", "target_probabilities"
 
-
-Known = dict[tuple[TreeScene, int | None], Forks]
-"""What verifies can come to, by their tree and how many tokens of it count."""
+Known = dict[tuple[Hashable, int | None], Forks]
+"""What verifies can come to, by their drafts and how many tokens of it count."""
 
 
 @dataclass
@@ -63,35 +46,39 @@ class Watched(CallsByName):
     known: Known = field(default_factory=dict)
     counted: range | None = None
     turns: list[Turn] = field(default_factory=list)
-    _lengths: Any = None
+    _asked: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation; a verify by chance gets chosen coins."""
-        if name == WATCHED:
-            arguments = name_arguments(RECORDS[WATCHED], positional, named)
-            return self.operations.call(name, **self._steered(arguments))
-        if name == COINS:
-            self._lengths = name_arguments(RECORDS[COINS], positional, named)["seq_lens"]
-        return self.operations.call(name, *positional, **named)
+        if name not in (COINS, ROWS, TREES, BLOCKS):
+            return self.operations.call(name, *positional, **named)
+        arguments = self._asked[name] = name_arguments(RECORDS[name], positional, named)
+        if name == TREES:
+            arguments = self._steered(SteeredTree(arguments, self._request(arguments)))
+        elif name == BLOCKS:
+            rows = self._asked[ROWS]
+            arguments = self._steered(SteeredBlock(arguments, rows, self._request(rows)))
+        return self.operations.call(name, **arguments)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host."""
         return self.operations.host(name)
 
-    def _steered(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    @staticmethod
+    def _request(arguments: dict[str, Any]) -> int:
+        """Return the one request that is sampled."""
         (request,) = np.flatnonzero(arguments["temperature"] > 0).tolist()
-        length = 0 if self._lengths is None else int(self._lengths[request])
+        return int(request)
+
+    def _steered(self, verify: Steered) -> dict[str, Any]:
+        """Return the arguments of a verify with chosen coins."""
+        length = int(self._asked[COINS]["seq_lens"][verify.request]) if COINS in self._asked else 0
         if self.counted is None or length in self.counted:
             left = None if self.counted is None else self.counted.stop - length
-            coins = self._choose(self._forks(arguments, request, left), length)
+            coins = self._choose(self._forks(verify, left), length)
         else:
-            coins = np.zeros(arguments["uniform_samples"].shape[1] + 1, dtype=np.float32)
-        steered = dict(arguments)
-        for name in ("uniform_samples", "uniform_samples_for_final_sampling"):
-            steered[name] = arguments[name].copy()
-        steered["uniform_samples"][request] = coins[:-1]
-        steered["uniform_samples_for_final_sampling"][request] = coins[-1]
-        return steered
+            coins = np.zeros(verify.num_coins, dtype=np.float32)
+        return verify.with_coins(coins)
 
     def _choose(self, forks: Forks, length: int) -> Coins:
         place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
@@ -102,42 +89,14 @@ class Watched(CallsByName):
         coins: Coins = forks.coins[place]
         return coins
 
-    def _forks(self, arguments: dict[str, Any], request: int, left: int | None) -> Forks:
+    def _forks(self, verify: Steered, left: int | None) -> Forks:
         """Return what a verify can come to; ``left`` is how many tokens of it count, None for all."""
-        key = scene_of(arguments, request), left
+        key = verify.key, left
         if key not in self.known:
-            axes = tree_axes(key[0])
+            axes = verify.axes()
             coins = enumerate_cells(axes, self.slack, self.slack).coins
-            self.known[key] = forks_of(
-                axes, emitted_along_paths(self._alone(arguments, request, coins)), self.slack, left
-            )
+            self.known[key] = forks_of(axes, verify.outcomes(self.operations, coins), self.slack, left)
         return self.known[key]
-
-    def _alone(self, arguments: dict[str, Any], request: int, coins: Coins) -> dict[str, Any]:
-        """Verify one request of a batch by itself, once a row of coins."""
-        count, num_nodes = len(coins), arguments["candidates"].shape[1]
-        case = {**arguments, **{name: np.repeat(arguments[name][[request]], count, axis=0) for name in OF_REQUESTS}}
-        case["retrieve_index"] = np.arange(count * num_nodes, dtype=np.int64).reshape(count, num_nodes)
-        case["logits"] = np.tile(arguments["logits"][request * num_nodes : (request + 1) * num_nodes], (count, 1))
-        case["uniform_samples"] = np.ascontiguousarray(coins[:, :-1])
-        case["uniform_samples_for_final_sampling"] = np.ascontiguousarray(coins[:, -1])
-        outputs: dict[str, Any] = self.operations.call(WATCHED, **case)._asdict()
-        return outputs
-
-
-def scene_of(arguments: dict[str, Any], request: int) -> TreeScene:
-    """Read the tree of one request, with the exact rows of its whole-number logits; -inf forbids a token."""
-    num_nodes = arguments["candidates"].shape[1]
-    links = (arguments[name][request] for name in ("retrieve_next_token", "retrieve_next_sibling"))
-    logits = arguments["logits"][request * num_nodes : (request + 1) * num_nodes]
-    whole = [tuple(None if isinf(logit) else int(logit) for logit in row) for row in logits.tolist()]
-    rows = [exact_row(row, Filters()) for row in whole]
-    return TreeScene(
-        topology=Topology.from_links(*links),
-        tokens=tuple(arguments["candidates"][request].tolist()),
-        rows=tuple(row for row in rows if row is not None),
-        num_steps=int(arguments["num_steps"]),
-    )
 
 
 def law_of_runs(operations: Backend | Completed, run: Callable[[Watched], Outcome], slack: Fraction) -> Distribution:

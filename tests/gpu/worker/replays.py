@@ -46,6 +46,9 @@ CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
 KINDS = ((False, TREE), (False, CHAIN), (True, CHAIN), (True, TREE))
 """Whether the loop is V1, and its sizes; sequences take turns."""
 
+RULED = ((False, CHAIN, "block"), (False, TREE, "target-draw"), (True, CHAIN, "block"), (True, TREE, "target-draw"))
+"""The same by other rules of acceptance."""
+
 PROMPT, VOCABULARY = 5, 32
 
 
@@ -71,6 +74,7 @@ class Lanes:
     config: SpecConfig
     most: int
     turns: int
+    acceptance: str = "token"
     seen: Counter = field(default_factory=Counter)
     live: dict = field(default_factory=dict)
     owned: set = field(default_factory=set)
@@ -84,10 +88,11 @@ class Lanes:
 
         def own_worker(use_graphs, buckets=exact_sizes):
             with patch.object(stages, "bucket_sizes", buckets):
-                return own(self.config, load_on_device(model), self.sizes, use_graphs=use_graphs)
+                options = {"use_graphs": use_graphs, "acceptance": self.acceptance}
+                return own(self.config, load_on_device(model), self.sizes, **options)
 
         self.workers = {
-            "reference": believed(self.config, load_model(model), self.sizes),
+            "reference": believed(self.config, load_model(model), self.sizes, acceptance=self.acceptance),
             "eager": own_worker(False),
             "exact": own_worker(True),
             "padded": own_worker(True, padded_sizes),
@@ -211,16 +216,16 @@ def request_of(drawn, number, max_new_tokens):
     return Request(number, prompt, max_new_tokens, sampling=sampling)
 
 
-def run_sequences(numbers, most=4, turns=3, max_seconds=None):
+def run_sequences(numbers, most=4, turns=3, max_seconds=None, kinds=KINDS):
     """Run the sequences of these numbers on workers of every kind, and return what was counted."""
     begun, lanes = time.monotonic(), {}
     with simulating_graphs(), guarding_buffers():
         for number in numbers:
             if max_seconds is not None and time.monotonic() - begun > max_seconds:
                 break
-            kind = KINDS[number % len(KINDS)]
+            kind = is_v1, config, *rule = kinds[number % len(kinds)]
             if kind not in lanes:
-                lanes[kind] = Lanes(*kind, most, turns)
+                lanes[kind] = Lanes(is_v1, config, most, turns, *rule)
             try:
                 lanes[kind].play(random.Random(number))
             except AssertionError as error:

@@ -4,10 +4,10 @@ import pytest
 
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.stages import Stages
-from tests.gpu.worker.replays import KINDS, run_sequences
+from tests.gpu.worker.replays import KINDS, RULED, run_sequences
 from tests.gpu.worker.test_graph_faults import count_once, load_live_rows_alone
 
-NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 12
+NUM_SEQUENCES, NUM_RULED = (200, 200) if DEVICE.type == "cuda" else (12, 8)
 
 
 @pytest.mark.first
@@ -16,6 +16,12 @@ def test_padded_and_exact_replays_are_the_reference_over_sequences_of_batch_size
     assert seen["sequences"] == NUM_SEQUENCES
     assert seen["padded"] > seen["iterations"] / 2
     assert seen["of fewer requests than the bucket had before"] > 0
+
+
+def test_replays_by_other_rules_of_acceptance_are_the_reference():
+    seen = run_sequences(range(NUM_RULED), kinds=RULED)
+    assert seen["sequences"] == NUM_RULED
+    assert seen["padded"] > seen["iterations"] / 2
 
 
 @pytest.mark.parametrize(

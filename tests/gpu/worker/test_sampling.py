@@ -4,11 +4,14 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
 from specsim.host.sampling import GREEDY, SamplingParameters
 from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
@@ -27,25 +30,44 @@ def mixed_requests(count, max_new_tokens):
     ]
 
 
-@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
-def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config):
+RULED = [(TREE, "token"), (CHAIN, "token"), (CHAIN, "block"), (TREE, "target-draw"), (CHAIN, "target-draw")]
+BOTH = ((ReferenceWorker, GpuWorker), (ReferenceWorkerV1, GpuWorkerV1))
+
+
+@pytest.mark.parametrize("use_graphs", [False, True], ids=["eager", "graphs"])
+@pytest.mark.parametrize(("believed", "own"), BOTH, ids=["V2", "V1"])
+@pytest.mark.parametrize(("config", "acceptance"), RULED)
+def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config, acceptance, believed, own, use_graphs):
     requests, model = mixed_requests(4, 3), HashModel(8, 1, 0.8)
     sizes = sizes_for(config, requests, 3)
-    believed, worker = (
-        ReferenceWorker(config, load_model(model), sizes),
-        GpuWorker(config, load_on_device(model), sizes, use_graphs=False),
+    workers = (
+        believed(config, load_model(model), sizes, acceptance=acceptance),
+        own(config, load_on_device(model), sizes, use_graphs=use_graphs, acceptance=acceptance),
     )
-    assert find_divergence(believed, worker, requests, max_batch=3, shuffle_seed=5) is None
+    assert find_divergence(*workers, requests, max_batch=3, shuffle_seed=5) is None
+
+
+@pytest.mark.parametrize("own", [GpuWorker, GpuWorkerV1])
+def test_workers_refuse_rules_that_cannot_judge_their_drafts(own):
+    requests, model = mixed_requests(2, 3), load_on_device(HashModel(8, 1, 0.8))
+    sizes = sizes_for(TREE, requests, 2)
+    with pytest.raises(SpecRejection) as caught:
+        own(TREE, model, sizes, use_graphs=False, acceptance="block")
+    assert caught.value.reason is Reason.BAD_CONFIGURATION
+    worker = own(CHAIN, model, sizes, use_graphs=False, acceptance="block")
+    with pytest.raises(SpecRejection) as caught:
+        worker.check_request(Request(0, [1], 2, sampling=SamplingParameters(threshold_acc=0.5)))
+    assert caught.value.reason is Reason.BAD_CONFIGURATION
 
 
 @needs_gpu
-@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
-def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config):
+@pytest.mark.parametrize(("config", "acceptance"), RULED)
+def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config, acceptance):
     requests, model = mixed_requests(24, 20), HashModel(64, 1, 0.8)
     sizes = sizes_for(config, requests, 11)
     believed, worker = (
-        ReferenceWorker(config, load_model(model), sizes),
-        GpuWorker(config, load_on_device(model), sizes, use_graphs=True),
+        ReferenceWorker(config, load_model(model), sizes, acceptance=acceptance),
+        GpuWorker(config, load_on_device(model), sizes, use_graphs=True, acceptance=acceptance),
     )
     assert find_divergence(believed, worker, requests, max_batch=11, shuffle_seed=5) is None
 

@@ -18,6 +18,9 @@ from specsim.simulation.models.hash_model import HashModel
 REFERENCE = load("specsim.reference")
 OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
 ON_OPERATIONS = {
+    "acceptance_engine.blocks_emit_the_autoregressive_law",
+    "acceptance_engine.blocks_emit_the_law_of_a_grammar",
+    "acceptance_engine.no_form_of_a_run_changes_what_a_seed_draws",
     "drawn_engine.drafts_change_no_draw",
     "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
     "proposals_engine.drawn_drafts_emit_the_autoregressive_law",
@@ -35,7 +38,7 @@ ON_OPERATIONS = {
     "one_voice_engine.ranks_of_one_batch_commit_the_same",
 }
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
-draft, or ask what the reference's own worker keeps."""
+draft, ask what the reference's own worker keeps, or play workers only where these have a parameter for a rule."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 
