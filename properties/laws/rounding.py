@@ -15,7 +15,7 @@ from specsim.properties.laws import sampling_chain_law, sampling_law
 from specsim.properties.laws.sampling_chain_law import require_chain_law
 from specsim.properties.laws.sampling_chain_logits_law import playing_logits
 from specsim.properties.laws.sampling_logits_law import logit_array, require_law_from_logits, sampling_arguments
-from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_rounded, states
+from specsim.properties.laws.support.checks import Array, Case, for_each, outputs_of, require_rounded, states
 from specsim.properties.laws.support.logit_chains import CHAIN_FROM_LOGITS
 from specsim.properties.laws.support.rounded import Judged, along_a_tree, as_a_block, one_by_one, require_possible
 from specsim.properties.laws.support.sampling_cells import (
@@ -128,8 +128,8 @@ _FILTERS = ("top_k_renorm", "top_p_renorm", "min_p_renorm")
 
 PROPERTIES = states(
     "rounding",
-    (chain_moves_no_more_than_its_inputs, rounded_chains, (CHAIN_SAMPLER,), "P02"),
-    (block_moves_no_more_than_its_inputs, rounded_chains, (BLOCK_SAMPLER,), "P02"),
+    (for_each(chain_moves_no_more_than_its_inputs), rounded_chains, (CHAIN_SAMPLER,), "P02"),
+    (for_each(block_moves_no_more_than_its_inputs), rounded_chains, (BLOCK_SAMPLER,), "P02"),
     (tree_moves_no_more_than_its_inputs, rounded_trees, (TREE_SAMPLER,), "P03"),
     (far_logits_emit_the_filtered_law, far_logit_batches, ("verify_tree_sampled_from_logits",), "P13"),
     (far_logits_have_the_filtered_probabilities, far_logit_batches, ("target_probabilities",), "P13"),

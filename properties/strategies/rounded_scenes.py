@@ -31,7 +31,10 @@ but for one token is subnormal; either row is sure of a token; both add up to a 
 ROWS = ("near one", "subnormal", "one-hot", "short")
 """How a target's row of a tree is made; near one, all but a few units of its mass are on one token."""
 
-SUBNORMAL = (2**12, 2**22)
+CHAINS = 3
+"""Chains of one example."""
+
+SUBNORMAL = (2**12, 2**20)
 """Subnormal numbers as multiples of the least one; they have 12 digits or more."""
 
 LEAST = 2.0**-149
@@ -46,11 +49,22 @@ SHIFTS = ("up", "down", "forbidden far below")
 
 def broad_row(source: Bulk, vocab_size: int) -> Array:
     """Return a float32 row that a softmax could give; every other one has a token without mass at either end."""
-    weights = np.exp(source.integers(vocab_size, -(2**20), 2**20) / 2.0**19)
+    weights = _weights(source, vocab_size)
     empty = source.integer(0, 3)
-    if empty < 2 and vocab_size > 1:
+    if empty < 2:
         weights[-empty] = 0
     return np.asarray(weights / weights.sum(), dtype=np.float32)
+
+
+def short_row(source: Bulk, vocab_size: int) -> Array:
+    """Return a float32 row that adds up to a little less than 1, and leaves its last token none of it."""
+    weights = _weights(source, vocab_size)
+    weights[-1] = 0
+    return np.asarray(weights / weights.sum() * SHORTER, dtype=np.float32)
+
+
+def _weights(source: Bulk, vocab_size: int) -> Array:
+    return np.asarray(np.exp(source.integers(vocab_size, -(2**20), 2**20) / 2.0**19))
 
 
 def heavy_row(source: Bulk, vocab_size: int, token: int, others: Array) -> Array:
@@ -81,7 +95,7 @@ def pair(source: Bulk, vocab_size: int, kind: str) -> tuple[Array, Array]:
         return target, np.eye(vocab_size, dtype=np.float32)[token]
     target = broad_row(source, vocab_size)
     if kind == "short":
-        return target * SHORTER, broad_row(source, vocab_size) * SHORTER
+        return short_row(source, vocab_size), short_row(source, vocab_size)
     moves = source.integers(vocab_size, -UNITS, UNITS)
     if kind == "near":
         return target, np.minimum(target * (1 + moves * BFLOAT16_UNIT), 1).astype(np.float32)
@@ -104,11 +118,18 @@ def as_row(values: Array) -> Row:
 
 
 @composite
-def rounded_chains(draw: DrawFn) -> ChainScene:
-    """Draw a chain of no to two drafts whose rows are all of one kind; one in six has drafts that were not drawn."""
-    kind, source = draw(st.sampled_from(PAIRS)), draw(bulk())
-    num_drafts = draw(st.sampled_from((0, 1, 1, 1, 1, 2)))
-    vocab_size = 2 if num_drafts == 2 else draw(st.sampled_from((2, 3, 4)))
+def rounded_chains(draw: DrawFn) -> list[ChainScene]:
+    """Draw three chains, all rows of each of a kind of its own."""
+    kinds = draw(bulk()).order(len(PAIRS))[:CHAINS]
+    return [draw(rounded_chain(PAIRS[kind])) for kind in kinds]
+
+
+@composite
+def rounded_chain(draw: DrawFn, kind: str) -> ChainScene:
+    """Draw a chain of no to two drafts with rows of a kind; one in six has drafts that were not drawn."""
+    source = draw(bulk())
+    num_drafts = draw(st.sampled_from((0, 1, 1, 1, 1, 1, 2, 2)))
+    vocab_size = 2 if num_drafts == 2 else draw(st.sampled_from((2, 3, 4, 4)))
     prefixes = [prefix for length in range(num_drafts) for prefix in product(range(vocab_size), repeat=length)]
     rows = {prefix: pair(source, vocab_size, kind) for prefix in prefixes}
     target = {prefix: as_row(wanted) for prefix, (wanted, _) in rows.items()}
