@@ -66,7 +66,9 @@ def _require_rounded_chain(
     emitted = play_chains(backend, [scene] * len(drafts), drafts, coins, sampler)
     for draft, one, rows, outcomes in zip(drafts, judged, coins, emitted, strict=True):
         first = ", ".join(f"{float(share):.9g}" for share in scene.target[()])
-        require_possible(f"{sampling_chain_law.describe(scene)}, so about ({first}), {list(draft)}", one, rows, outcomes)
+        require_possible(
+            f"{sampling_chain_law.describe(scene)}, so about ({first}), {list(draft)}", one, rows, outcomes
+        )
 
 
 def tree_moves_no_more_than_its_inputs(backend: Backend, scene: TreeScene) -> None:
@@ -120,7 +122,9 @@ def subnormal_mass_is_renormalised(backend: Backend, case: tuple[str, Case]) -> 
 def _subnormal_filters(draw: st.DrawFn) -> tuple[str, Case]:
     """Draw a filter that keeps everything, and rows for it."""
     rows: Array = draw(subnormal_rows())
-    name, value = draw(st.sampled_from((("top_k", np.int32(2**30)), ("top_p", np.float32(1)), ("min_p", np.float32(0)))))
+    name, value = draw(
+        st.sampled_from((("top_k", np.int32(2**30)), ("top_p", np.float32(1)), ("min_p", np.float32(0))))
+    )
     return f"{name}_renorm", {"probabilities": rows, name: np.full(len(rows), value)}
 
 

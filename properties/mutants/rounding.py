@@ -162,7 +162,9 @@ def _without_the_largest(outputs: Named, arguments: Named) -> None:
             with np.errstate(all="ignore"):
                 weights = np.exp(logits / temperature)
                 soft = weights / weights.sum()
-            rows[place] = filtered(soft, int(top_k), float(top_p), float(min_p))[-1] if np.isfinite(soft).all() else soft
+            rows[place] = (
+                filtered(soft, int(top_k), float(top_p), float(min_p))[-1] if np.isfinite(soft).all() else soft
+            )
 
 
 def _flushed(arguments: Named) -> None:
@@ -224,7 +226,10 @@ MUTANTS = (
         for digit, (words, rest) in RESTS.items()
     ),
     Mutant(
-        "OWN-5630", "target_probabilities", "Exponents overflow: no largest is taken away.", returning(_without_the_largest)
+        "OWN-5630",
+        "target_probabilities",
+        "Exponents overflow: no largest is taken away.",
+        returning(_without_the_largest),
     ),
     Mutant(
         "OWN-5631",
