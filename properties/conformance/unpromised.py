@@ -187,9 +187,8 @@ def _require_inside(
 
 def _numbered(spec: ArraySpec, arrays: Sequence[ArraySpec], named: Mapping[str, Any]) -> Array:
     """Return the numbers that the caller gives to nodes, which may come back as they are; of all else none."""
-    given = [
-        value for one in arrays if one.unit is spec.unit is Unit.NODE for _, value in arrays_of(one, named[one.name])
-    ]
+    nodes = [one for one in arrays if one.unit is spec.unit is Unit.NODE]
+    given = [value for one in nodes for _, value in arrays_of(one, named[one.name])]
     return np.concatenate([np.zeros(0, dtype=np.int64), *(np.ravel(value) for value in given)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
 from specsim.reference.probabilities import filtered
 from specsim.reference.walks import Acceptance, Block, Coins, Decisions, DraftTree, walk_block, walk_tree
 from specsim.reference.walks import draw as exact_draw
@@ -107,7 +107,9 @@ def _block_with(rest: Rest, drafts: list[int], coins: Coins, laws: Array, rows: 
     return [*kept, exact_draw(left, coins.final)]
 
 
-def _chains(walk: Callable[..., list[int]]) -> Callable[..., tuple[Array, Array]]:
+def chains_by(walk: Callable[..., list[int]]) -> Callable[..., tuple[Array, Array]]:
+    """Return a sampler of ragged chains that walks each of them in a way of its own."""
+
     def call(**arguments: Any) -> tuple[Array, Array]:
         bounds = list(pairwise(arguments["cu_num_drafts"].tolist()))
         output = np.full((len(bounds), arguments["max_num_drafts"] + 1), -1, dtype=np.int32)
@@ -134,13 +136,13 @@ def _trees(draw: Draw) -> Callable[..., tuple[Array, Array, Array]]:
         for request, rows in enumerate(arguments["target_probs"]):
             links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
             tree = Topology.from_links(*links)
-            thresholds = (float(arguments[f"threshold_{name}"][request]) for name in ("single", "acc"))
+            single, added = (float(arguments[f"threshold_{name}"][request]) for name in ("single", "acc"))
             final = float(arguments["uniform_samples_for_final_sampling"][request])
             walk = walk_tree(
                 DraftTree(tree, candidates[request].tolist(), arguments["num_steps"], arguments["skip_duplicates"]),
                 Coins(arguments["uniform_samples"][request], final),
                 rows.__getitem__,
-                Acceptance(*thresholds, arguments["strict"]),
+                Acceptance(single, added, arguments["strict"]),
                 Decisions(draw=draw),
             )
             for node, token in walk.rejected:
@@ -199,30 +201,34 @@ _CHAIN, _BLOCK, _TREE = (
 )
 
 
-def _block_drawing(draw: Draw) -> Callable[..., list[int]]:
-    return partial(walk_block, decide=Decisions(draw=draw))
+def _drawing_chains(draw: Draw) -> Function:
+    return chains_by(partial(walk_with, _difference, draw))
 
+
+def _drawing_blocks(draw: Draw) -> Function:
+    return chains_by(partial(walk_block, decide=Decisions(draw=draw)))
+
+
+def _chains_with(rest: Rest) -> Function:
+    return chains_by(partial(walk_with, rest, exact_draw))
+
+
+def _blocks_with(rest: Rest) -> Function:
+    return chains_by(partial(_block_with, rest))
+
+
+_DRAWING = ((_CHAIN, _drawing_chains), (_BLOCK, _drawing_blocks), (_TREE, _trees))
+_LEAVING = ((_CHAIN, _chains_with), (_BLOCK, _blocks_with))
 
 MUTANTS = (
     *(
         Mutant(f"OWN-56{place}{digit}", name, words, instead(sampler(draw)))
-        for place, (name, sampler) in enumerate(
-            (
-                (_CHAIN, lambda draw: _chains(partial(walk_with, _difference, draw))),
-                (_BLOCK, lambda draw: _chains(_block_drawing(draw))),
-                (_TREE, _trees),
-            )
-        )
+        for place, (name, sampler) in enumerate(_DRAWING)
         for digit, (words, draw) in DRAWS.items()
     ),
     *(
-        Mutant(f"OWN-56{place}{digit}", name, words, instead(_chains(walk(rest))))
-        for place, (name, walk) in enumerate(
-            (
-                (_CHAIN, lambda rest: partial(walk_with, rest, exact_draw)),
-                (_BLOCK, lambda rest: partial(_block_with, rest)),
-            )
-        )
+        Mutant(f"OWN-56{place}{digit}", name, words, instead(sampler(rest)))
+        for place, (name, sampler) in enumerate(_LEAVING)
         for digit, (words, rest) in RESTS.items()
     ),
     Mutant(

@@ -187,8 +187,10 @@ def _chance(part: Range, rest: Range) -> Range:
 
 def along_a_tree(scene: TreeScene, slack: Fraction) -> Judged:
     """Return a tree, whose siblings are tried one after another by one coin."""
-    tests, draws, masses = [], {}, {}
-    paths = {0: ()}
+    tests: list[list[Range]] = []
+    draws: dict[Outcome, Draw] = {}
+    masses: dict[int, list[tuple[int, int, Range]]] = {}
+    paths: dict[int, Outcome] = {0: ()}
     for node, row in enumerate(scene.rows):
         children = children_by_token(scene, node) if scene.topology.depths[node] < scene.num_steps else {}
         shares = {token: known(row[token]) for token in children}

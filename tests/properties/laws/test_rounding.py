@@ -15,7 +15,7 @@ from specsim.properties.laws.rounding import (
 )
 from specsim.properties.laws.support.rounded import Draw, Range, known, one_by_one
 from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER
-from specsim.properties.mutants.rounding import _chains, in_the_other_form, walk_with
+from specsim.properties.mutants.rounding import chains_by, in_the_other_form, walk_with
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.rounded_scenes import as_row, broad_row, pair
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
@@ -85,7 +85,7 @@ def test_the_bound_is_what_rounding_the_inputs_comes_to(kind):
 @pytest.mark.parametrize(("dtype", "least", "most"), [(np.float32, 0, 0), (HALF, 10, 20)])
 def test_the_law_takes_the_other_form_in_float32_and_refuses_it_in_bfloat16(dtype, least, most):
     walk = partial(walk_with, partial(in_the_other_form, dtype=dtype), draw)
-    faulty, refused = REFERENCE.with_function(CHAIN_SAMPLER, _chains(walk), "planted"), 0
+    faulty, refused = REFERENCE.with_function(CHAIN_SAMPLER, chains_by(walk), "planted"), 0
     for number in range(1, 41):
         p, q = pair(seeded(number), 4, ("close", "near")[number % 2])
         after = {(token,): as_row(p) for token in range(4)}
