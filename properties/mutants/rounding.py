@@ -31,8 +31,8 @@ def _at_a_sum_or_above(weights: Array, coin: float) -> int:
 
 def _of_a_whole_row(weights: Array, coin: float) -> int:
     total = weights.sum()
-    is_whole_row = abs(total - 1) < COARSE
-    beyond = np.flatnonzero(np.cumsum(weights if is_whole_row else weights / total) > coin)
+    is_divided = total > 0 and abs(total - 1) >= COARSE
+    beyond = np.flatnonzero(np.cumsum(weights / total if is_divided else weights) > coin)
     return int(beyond[0]) if len(beyond) else len(weights) - 1
 
 
