@@ -31,6 +31,7 @@ SHOWN = {
     ("case-format.md", 1): "the grammar of an id",
     ("check-your-kernels.md", 5): "what the command before it prints; tests/test_docs.py compares it",
     ("engines.md", 2): "what an adapter prints where SGLang is installed",
+    ("limits.md", 3): "what a check prints of such input",
     ("matrix.md", 1): "what a failure looks like",
     ("matrix.md", 2): "what a failure looks like",
     ("record.md", 2): "what a recording prints",

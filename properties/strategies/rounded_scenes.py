@@ -205,8 +205,8 @@ def far_logit_batches(draw: DrawFn) -> tuple[list[LogitScene], str]:
 
 @composite
 def far_chain_batches(draw: DrawFn) -> ChainLogitBatch:
-    """Draw chains whose logits are far from 0, those of either side by a shift of its own."""
-    batch, source = draw(chain_logit_batches()), draw(bulk())
+    """Draw chains of drawn drafts whose logits are far from 0, those of either side by a shift of its own."""
+    batch, source = draw(chain_logit_batches(is_certain=False)), draw(bulk())
 
     def far(rows: dict[Outcome, Logits], is_half: bool) -> dict[Outcome, Logits]:
         shift = SHIFTS[source.integer(0, len(SHIFTS) - 1)]
