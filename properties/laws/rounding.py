@@ -137,6 +137,6 @@ PROPERTIES = states(
     (tree_moves_no_more_than_its_inputs, rounded_trees, (TREE_SAMPLER,), "P03"),
     (far_logits_emit_the_filtered_law, far_logit_batches, ("verify_tree_sampled_from_logits",), "P13"),
     (far_logits_have_the_filtered_probabilities, far_logit_batches, ("target_probabilities",), "P13"),
-    (chains_from_far_logits_emit_the_targets_law, far_chain_batches, (CHAIN_FROM_LOGITS,), "P02"),
+    (for_each(chains_from_far_logits_emit_the_targets_law), far_chain_batches, (CHAIN_FROM_LOGITS,), "P02"),
     (subnormal_mass_is_renormalised, _subnormal_filters, _FILTERS, "P13"),
 )

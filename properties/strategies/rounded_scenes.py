@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row, exact
@@ -45,6 +45,8 @@ FAR_LOGIT_OF_BFLOAT16 = 9_984
 """The multiple of 64 next to it, which bfloat16 holds."""
 
 SHIFTS = ("up", "down", "forbidden far below")
+MOSTLY_WHOLE = ("up", "up", "up", "down", "down", "forbidden far below")
+"""Shifts of which most leave tokens of -inf: one that neither side can draw is met more often."""
 
 
 def broad_row(source: Bulk, vocab_size: int) -> Array:
@@ -203,13 +205,18 @@ def far_logit_batches(draw: DrawFn) -> tuple[list[LogitScene], str]:
     return far, "bfloat16" if is_half else "float32"
 
 
+def far_chain_batches() -> SearchStrategy[list[ChainLogitBatch]]:
+    """Return a strategy of two batches of chains whose logits are far from 0."""
+    return st.lists(_far_chain_batch(), min_size=2, max_size=2)
+
+
 @composite
-def far_chain_batches(draw: DrawFn) -> ChainLogitBatch:
-    """Draw chains of drawn drafts whose logits are far from 0, those of either side by a shift of its own."""
+def _far_chain_batch(draw: DrawFn) -> ChainLogitBatch:
+    """Draw chains of drawn drafts; the logits of either side have a shift of their own, most often of the whole row."""
     batch, source = draw(chain_logit_batches(is_certain=False)), draw(bulk())
 
     def far(rows: dict[Outcome, Logits], is_half: bool) -> dict[Outcome, Logits]:
-        shift = SHIFTS[source.integer(0, len(SHIFTS) - 1)]
+        shift = MOSTLY_WHOLE[source.integer(0, len(MOSTLY_WHOLE) - 1)]
         return {prefix: shifted(row, shift, is_half) for prefix, row in rows.items()}
 
     half = batch.is_half
