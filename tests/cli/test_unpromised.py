@@ -1,4 +1,4 @@
-"""Input that a module does not promise to refuse: what it does is reported, and leaving its bounds fails a strict run."""
+"""Input that a module does not promise to refuse: what it does is reported, and leaving its bounds fails if strict."""
 
 import json
 from xml.etree import ElementTree
