@@ -79,7 +79,7 @@ def test_who_writes_outside_its_outputs_is_reported_and_fails_a_strict_run(specs
     ],
     ids=["argument", "crash", "hang"],
 )
-def test_other_ways_to_leave_are_told_apart(specsim, module, fault, words):
+def test_other_ways_to_leave_are_named(specsim, module, fault, words):
     name = module(HEAD.format(fault=fault))
     options = (*OPTIONS, "--call-timeout", 2, "--json")
     got = specsim("check", name, *options)
