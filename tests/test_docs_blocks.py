@@ -32,6 +32,7 @@ SHOWN = {
     ("check-your-kernels.md", 5): "what the command before it prints; tests/test_docs.py compares it",
     ("drawn-drafts.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("engines.md", 2): "what an adapter prints where SGLang is installed",
+    ("limits.md", 3): "what a check prints of such input",
     ("matrix.md", 1): "what a failure looks like",
     ("matrix.md", 2): "what a failure looks like",
     ("record.md", 2): "what a recording prints",

@@ -13,6 +13,9 @@ from specsim.properties.conformance.evidence import NO_EVIDENCE, Evidence
 from specsim.properties.property import Property
 from specsim.properties.soak.drafters import WORKER_NAMES
 
+GROUP = "unpromised"
+"""What a failure of ``--strict`` is called, before the name of its operation."""
+
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
 
 
@@ -95,11 +98,26 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Behaviour:
+    """What became of the calls of an operation that the table refuses, and the implementation does not promise to.
+
+    ``calls`` counts them, ``raised`` those that ended in an error. ``strayed`` says how one of them left the bounds of
+    the operation, or is empty. ``not_run`` says why there are no calls, or is empty.
+    """
+
+    calls: int
+    raised: int = 0
+    strayed: str = ""
+    not_run: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """The verdict, and the counts by operation and by property.
 
     ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other. ``brings`` is
-    what the implementation has, ``must_play`` which of its workers the run had to play.
+    what the implementation has, ``must_play`` which of its workers the run had to play. ``unpromised`` says what it
+    does with input that it does not promise to refuse, by operation; where it ``is_strict``, that decides too.
     """
 
     implementation: str
@@ -113,6 +131,14 @@ class Report:
     inconclusive_because: tuple[str, ...] = ()
     brings: Brought = field(default_factory=Brought)
     must_play: tuple[str, ...] = ()
+    unpromised: dict[str, Behaviour] = field(default_factory=dict)
+    is_strict: bool = False
+
+    @property
+    def strays(self) -> dict[str, str]:
+        """How operations left their bounds, by what such a failure is called, where that is one."""
+        found = {f"{GROUP}.{name}": one.strayed for name, one in self.unpromised.items() if one.strayed}
+        return found if self.is_strict else {}
 
     @property
     def ran(self) -> Counter[str]:
@@ -133,6 +159,8 @@ def assemble(
     is_interrupted: bool = False,
     brings: Brought | None = None,
     must_play: tuple[str, ...] = (),
+    unpromised: Mapping[str, Behaviour] | None = None,
+    is_strict: bool = False,
 ) -> Report:
     """Put the reports of properties together.
 
@@ -144,6 +172,10 @@ def assemble(
         What the implementation has.
     must_play : tuple of str
         Names of its workers that the run had to play, and of its scheduler.
+    unpromised : mapping or None
+        What it does with input that it does not promise to refuse, by operation.
+    is_strict : bool
+        Whether that decides too.
     """
     by_operation = {
         name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -161,6 +193,8 @@ def assemble(
         margin_cases=sum(report.margin_cases for report in reports.values()),
         brings=brings or Brought(),
         must_play=must_play,
+        unpromised=dict(unpromised or {}),
+        is_strict=is_strict,
     )
     return judged(report, is_failed=bool(failures))
 
@@ -170,7 +204,7 @@ def judged(report: Report, *, is_failed: bool) -> Report:
     because: tuple[str, ...] = ()
     if report.verdict == "interrupted":
         verdict: Verdict = "interrupted"
-    elif is_failed:
+    elif is_failed or report.strays:
         verdict = "fails"
     else:
         is_tried = report.examples > 0
@@ -178,6 +212,7 @@ def judged(report: Report, *, is_failed: bool) -> Report:
             *undecided(report.properties, are_borrowed_needed=not is_tried),
             *(unexamined(report.operations) if is_tried else ()),
             *unplayed(report),
+            *untried(report),
         )
         verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
     return replace(report, verdict=verdict, inconclusive_because=because)
@@ -216,6 +251,13 @@ def unplayed(report: Report) -> Iterator[str]:
         refused = next((limit for one in report.properties.values() if one.is_excluded for limit in one.left_out), "")
         brings = replace(report.brings, functions=(), makes=report.must_play)
         yield from brings.reasons(brings.with_alike(report.ran), WORKER_NAMES, dict.fromkeys(brings.makes, refused))
+
+
+def untried(report: Report) -> Iterator[str]:
+    """Yield which operations were to get input that the table refuses, and did not."""
+    without = [name for name, one in report.unpromised.items() if one.not_run]
+    if report.is_strict and without:
+        yield f"no input that the table refuses was tried with {named(without)}"
 
 
 def _operation_report(name: str, has: bool, named: Sequence[PropertyReport]) -> OperationReport:

@@ -10,10 +10,11 @@ from typing import Any
 from specsim.conformance.brought import Brought
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Skipped
+from specsim.operations import RECORDS
 from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance.budget import SPENT, rounds_of
 from specsim.properties.conformance.crashes import Search, plain_loss
-from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
+from specsim.properties.conformance.report import GROUP, Behaviour, Failure, PropertyReport, Report, assemble
 from specsim.properties.conformance.selection import (
     examples_of,
     is_borrowed,
@@ -30,6 +31,7 @@ from specsim.properties.conformance.units import (
     report_from,
     together,
 )
+from specsim.properties.conformance.unpromised import behaviour_from
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
 from specsim.properties.small_trees.every import cases_of, cut_in_words, operation_of, property_of
@@ -38,6 +40,7 @@ from specsim.properties.unit_of_work import MOST_LOSSES, checked
 RUN_UNIT = "specsim.properties.conformance.units:run_unit"
 SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
 SMALLEST_CRASH_OF_TREES = "specsim.properties.conformance.small_tree_crashes:smallest_crash"
+RUN_UNPROMISED = "specsim.properties.conformance.unpromised:run_unit"
 SECONDS_OF_A_SEARCH = 20.0
 """How long a smaller case of a crash is looked for."""
 
@@ -59,6 +62,7 @@ class Run:
         self.chosen = [one for one in all_properties() if self._is_chosen(one, wanted)]
         self.found: dict[str, list[PropertyReport]] = {}
         self.failures: dict[str, Failure] = {}
+        self.unpromised: dict[str, Behaviour] = {}
         self._losses: Counter[str] = Counter()
         self._wanted = wanted
         self._prepare = prepare
@@ -112,10 +116,23 @@ class Run:
             )
             arguments = (self.described.name, one.name, (seed,), limits)
             yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
+        yield from self._jobs_unpromised()
+
+    def _jobs_unpromised(self) -> Iterator[Job]:
+        """Yield what tries operations with input that they do not promise to refuse: last, as it may do any harm."""
+        wanted, described = self._wanted, self.described
+        if described.rejects or wanted.properties is not None or wanted.nodes is not None:
+            return
+        limits = UnitLimits((), str(self._folder), wanted.seed, is_strict=wanted.is_strict, most=wanted.most)
+        for name in reported_names(described, wanted.operations, wanted.with_models):
+            if name in RECORDS and described.has(name) and name not in wanted.without:
+                arguments = (described.name, name, wanted.max_examples, limits)
+                key = (f"{GROUP}.{name}", 0)
+                yield Job(key, RUN_UNPROMISED, arguments, wanted.limits, read=behaviour_from)
 
     def dispatch(self, job: Job) -> Job | str:
         """Return a job as it is to run, or why it is not."""
-        if job.is_apart:
+        if job.is_apart or job.function == RUN_UNPROMISED:
             return job
         one = property_named(job.arguments[1])
         if one.name in self.failures or one.name in self._searching:
@@ -139,7 +156,9 @@ class Run:
         That is a search for a smaller case of a crash, or the job itself: where its turn ended within the first example
         of its property, it gets a longer one once all others had theirs.
         """
-        if event.job.is_apart:
+        if event.job.function == RUN_UNPROMISED:
+            self.unpromised[event.job.arguments[1]] = _behaviour_after(event)
+        elif event.job.is_apart:
             self._take_search(event)
         elif isinstance(event, Skipped):
             is_spent = event.words == SPENT
@@ -223,6 +242,8 @@ class Run:
             is_interrupted,
             brings,
             self._must_play(),
+            self.unpromised,
+            wanted.is_strict,
         )
 
     def _must_play(self) -> tuple[str, ...]:
@@ -291,6 +312,17 @@ class Run:
     def _end_search(self, name: str, plain: dict[str, Any]) -> None:
         del self._searching[name]
         self._fail(name, failure_from(plain))
+
+
+def _behaviour_after(event: Done | Lost | Skipped) -> Behaviour:
+    """Return what an operation did with input that the table refuses; who dies of it has left every bound."""
+    if isinstance(event, Done):
+        return behaviour_from(event.answer)
+    if isinstance(event, Skipped):
+        return Behaviour(0, not_run=event.words)
+    if event.fate is Fate.CUT:
+        return Behaviour(event.example, not_run=SPENT)
+    return Behaviour(event.example, strayed=f"{event.fate.lower()}: {' '.join(event.words.split())}")
 
 
 def _asked(chosen: Sequence[Property], reports: Mapping[str, PropertyReport], names: Sequence[str]) -> set[str]:

@@ -78,15 +78,16 @@ def _buffers(backend: Backend, outputs: Sequence[Any], pattern: int) -> list[Any
     if not there:
         return [None for _ in outputs]
     shape = np.max([output.shape for output in there], axis=0) if there[0].ndim else ()
-    by_type = {output.dtype: backend.arrays.from_numpy(_poisoned(shape, output.dtype, pattern)) for output in there}
+    roomy = [int(size) + 2 * ROOM for size in shape]
+    by_type = {output.dtype: backend.arrays.from_numpy(poisoned(roomy, output.dtype, pattern)) for output in there}
     return [None if output is None else by_type[output.dtype] for output in outputs]
 
 
-def _poisoned(shape: Any, dtype: np.dtype[Any], pattern: int) -> Any:
-    roomy = tuple(int(size) + 2 * ROOM for size in shape)
+def poisoned(shape: Sequence[int], dtype: np.dtype[Any], pattern: int) -> Any:
+    """Return an array of a byte pattern; of truth values, one of either."""
     if dtype == np.bool_:
-        return np.full(roomy, pattern == PATTERNS[0])
-    return np.full((*roomy, dtype.itemsize), pattern, dtype=np.uint8).view(dtype)[..., 0].copy()
+        return np.full(tuple(shape), pattern == PATTERNS[0])
+    return np.full((*shape, dtype.itemsize), pattern, dtype=np.uint8).view(dtype)[..., 0].copy()
 
 
 def _place(shape: Sequence[int]) -> tuple[slice, ...]:

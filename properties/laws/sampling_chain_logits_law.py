@@ -1,6 +1,7 @@
 """The exact law of chains from raw logits: over all drafts and coins it is that of the target's filtered rows."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
@@ -21,13 +22,13 @@ from specsim.properties.strategies.logit_scenes import (
 )
 
 
-def playing_logits(backend: Backend, batch: ChainLogitBatch) -> Play:
+def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction) -> Play:
     """Return what runs the scenes of a batch from their logits.
 
     Where p and q are equal, rounding may leave a token a little, which a final coin of 0 would draw: such a coin is
-    moved away from 0, as others are from inner edges.
+    moved away from 0, as others are from inner edges, by ``slack``.
     """
-    least = np.float32(slack_from_logits(batch.scenes[0].chain.vocab_size))
+    least = np.float32(slack)
 
     def play(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
         counts = [len(rows) for rows in coins]
@@ -106,14 +107,15 @@ def _or_none(values: Array, neutral: float) -> Array | None:
 def chains_from_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitBatch) -> None:
     """Over the draft's draws and all coins each chain emits the law of its own temperatures and filters."""
     slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
-    require_chain_law([scene.chain for scene in batch.scenes], playing_logits(backend, batch), slack, slack)
+    require_chain_law([scene.chain for scene in batch.scenes], playing_logits(backend, batch, slack), slack, slack)
 
 
 def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
-    play = playing_logits(backend, batch)
+    slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
+    play = playing_logits(backend, batch, slack)
     for place, scene in enumerate(batch.scenes):
-        chain, slack = scene.chain, slack_from_logits(scene.chain.vocab_size)
+        chain = scene.chain
         for draft, _ in chain.drafts():
             axes = chain_axes(chain, draft)
             tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack)

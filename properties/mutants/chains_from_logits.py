@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.record import Mutant, Named, given, instead, with_arguments
+from specsim.properties.mutants.rounding import in_logarithms
 
 Array = Any
 _CHAIN = "chain_speculative_sampling_from_logits"
@@ -38,6 +39,7 @@ class Faults:
     unlikely_is_impossible: bool = False
     draft_row_is_forbidden: bool = False
     impossible_draft_left_out: bool = False
+    rest_from_logarithms: bool = False
 
 
 def _sampled(faults: Faults) -> Callable[..., tuple[Array, Array]]:
@@ -101,7 +103,7 @@ def _rest(
         q = np.zeros_like(q)
     if faults.rest_of_weights:
         p = p / p.max()
-    rest = np.maximum(p - q, 0.0)
+    rest = in_logarithms(p, q) if faults.rest_from_logarithms else np.maximum(p - q, 0.0)
     if faults.impossible_draft_left_out and token >= 0:
         rest[token] = 0.0
     if not rest.any():
@@ -210,4 +212,5 @@ MUTANTS = (
     Mutant("OWN-3220", _CHAIN, "A draft is judged by the row of the next one.", given(_next_rows)),
     Mutant("OWN-3221", _CHAIN, "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     _fault("OWN-3222", "A draft that its row cannot choose is never drawn.", impossible_draft_left_out=True),
+    _fault("OWN-5633", "What is left comes from logarithms, of zeros too.", rest_from_logarithms=True),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from packaging.version import Version
 
-from specsim.cli import excluded, exhaustive, known, samplers
+from specsim.cli import excluded, exhaustive, known, samplers, unpromised
 from specsim.cli.check_report import (
     VERSIONS_IN_A_CASE,
     CaseFolder,
@@ -218,6 +218,7 @@ def check(
             "exhaustive": exhaustive.document(report, nodes),
             "known": known.document(judged),
             "not_seen": samplers.unseen(described, report),
+            "unpromised": unpromised.document(report),
         }
         print_json({**document_of(report, verdict, cases), **reported})
     else:
@@ -227,6 +228,7 @@ def check(
             *excluded.lines(declared, report, seconds),
             *samplers.lines(described, report),
             *lines_of(replace(report.brings, functions=()), report.ran),
+            *unpromised.lines(report),
             *known.lines(judged),
         ):
             say(line)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specsim.cli import unpromised
 from specsim.cli.ci_files import Outcome, Tried
 from specsim.cli.known import Judged
 from specsim.cli.output import last_line, plain_table, print_table, reasons_of, remark, say
@@ -59,7 +60,7 @@ def summarise(report: "Report", verdict: str, cases: CaseFolder) -> str:
         + (f" ({cases.paths[failure.property]})" if failure.property in cases.paths else "")
         for failure in report.failures
     ]
-    return "; ".join([conclude(report, verdict), *failed])
+    return "; ".join([conclude(report, verdict), *failed, *unpromised.failed(report)])
 
 
 def conclude(report: "Report", verdict: str) -> str:
@@ -274,7 +275,7 @@ def tests_of(
             lacking = [operation for operation in operations.get(name, ()) if not backend.has(operation)]
             tests.append(Tried(group, name, *_outcome_of(one, lacking)))
     tests += [Tried("known failures", complaint, Outcome.FAILED, complaint) for complaint in judged.complaints]
-    return tuple(tests)
+    return (*tests, *unpromised.tests_of(report))
 
 
 def _outcome_of(one: "PropertyReport", lacking: list[str]) -> tuple[Outcome, str]:

@@ -26,7 +26,10 @@ TIME_OF_TRIALS = 120
 
 def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--strict``."""
-    declared = "Ignore the limits that IMPL declares (LIMITS, EMPTY, CONTIGUOUS, TIES, …)."
+    declared = (
+        "Ignore the limits that IMPL declares (LIMITS, EMPTY, CONTIGUOUS, TIES, …), and fail where input that it does"
+        " not promise to refuse leads it out of its bounds."
+    )
     return click.option("--strict", "is_strict", is_flag=True, help=declared)(command)
 
 
