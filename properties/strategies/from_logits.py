@@ -21,7 +21,7 @@ from specsim.properties.strategies.filters import (
     ordered_filters,
     single_filter,
 )
-from specsim.properties.strategies.limits import nearest, sized
+from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.scale import draws_for_interpreter
@@ -71,15 +71,15 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
     coins = [_coins(one.coins, one.source, drawn.width, one.is_telling) for one in drawn.others]
     logits = draw(_logits(drawn, vocab))
     parameters = [_filters(one, logits[place * drawn.width :]) for place, one in enumerate(drawn.others)]
-    limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
+    pairs = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
     return {
         **drawn.arguments(),
         "uniform_samples": drawn.stacked([row[:-1] for row in coins], np.float32),
         "uniform_samples_for_final_sampling": np.array([row[-1] for row in coins], dtype=np.float32),
         "logits": logits,
         **filters_of(parameters),
-        "threshold_single": limits[:, 0].copy(),
-        "threshold_acc": limits[:, 1].copy(),
+        "threshold_single": pairs[:, 0].copy(),
+        "threshold_acc": pairs[:, 1].copy(),
         **draw(switches()),
     }
 
@@ -270,6 +270,10 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         tokens = target[:-1].argmax(axis=1)
     if one.drafts == "impossible":
         tokens = np.where(source.integers(one.count, 0, 1) == 1, draft[:, :common].argmin(axis=1), vocab - 1)
+    if not limits().takes_zero_proposals:
+        draft[np.isneginf(draft[:, :common]).all(axis=1), 0] = 0.0
+        is_possible = (tokens < common) & ~np.isneginf(draft[np.arange(one.count), np.minimum(tokens, common - 1)])
+        tokens = np.where(is_possible, tokens, draft[:, :common].argmax(axis=1))
     if one.count and source.integer(0, 3) == 3:
         place = source.integer(0, one.count - 1)
         tokens[place : None if source.integer(0, 1) else place + 1] = -1
@@ -295,6 +299,21 @@ def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
     target = rows.copy()
     target[np.arange(len(tokens)), tokens] = LIKED
     return draw(_single_drafts(target, rows, tokens, least_coin=1))
+
+
+@composite
+def unlikely_drafts_of_equal_rows(draw: DrawFn, count: int = 12) -> Arguments:
+    """Draw chains of one draft, the least likely token of rows that are the same on both sides, and the largest coin.
+
+    The first token is forbidden, so that no one can choose it.
+    """
+    source, vocab = draw(bulk()), draw(st.sampled_from((3, 8, 40)))
+    rows = np.stack([logit_row("fine", vocab, source) for _ in range(count)])
+    tokens = source.integers(count, 1, vocab - 1)
+    rows[np.arange(count), tokens] = rows.min(axis=1) - source.integers(count, 1, 40)
+    rows[:, 0] = -np.inf
+    arguments = draw(_single_drafts(rows.astype(np.float32), rows.astype(np.float32), tokens))
+    return {**arguments, "uniform_samples": np.full(count, LARGEST_COIN, dtype=np.float32)}
 
 
 @composite
