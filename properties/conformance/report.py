@@ -35,8 +35,8 @@ class PropertyReport:
 
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
-    came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
-    declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
+    came to, by tag, where it says, ``tags`` the rare situations of single operations. ``left_out`` counts the examples
+    that were not tried because the implementation declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
     were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
     is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
     each worker of the implementation, and of its scheduler. ``not_compared`` counts the examples
@@ -57,6 +57,7 @@ class PropertyReport:
     ran: dict[str, int] = field(default_factory=dict)
     not_compared: int = 0
     uncalled: tuple[str, ...] = ()
+    tags: dict[str, int] = field(default_factory=dict)
 
     @property
     def compared(self) -> int:
@@ -99,7 +100,8 @@ class Report:
     """The verdict, and the counts by operation and by property.
 
     ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other. ``brings`` is
-    what the implementation has, ``must_play`` which of its workers the run had to play.
+    what the implementation has, ``must_play`` which of its workers the run had to play, and ``must_reach`` whether
+    properties have to come to all their tags.
     """
 
     implementation: str
@@ -113,6 +115,7 @@ class Report:
     inconclusive_because: tuple[str, ...] = ()
     brings: Brought = field(default_factory=Brought)
     must_play: tuple[str, ...] = ()
+    must_reach: bool = False
 
     @property
     def ran(self) -> Counter[str]:
@@ -133,6 +136,7 @@ def assemble(
     is_interrupted: bool = False,
     brings: Brought | None = None,
     must_play: tuple[str, ...] = (),
+    must_reach: bool = False,
 ) -> Report:
     """Put the reports of properties together.
 
@@ -144,6 +148,8 @@ def assemble(
         What the implementation has.
     must_play : tuple of str
         Names of its workers that the run had to play, and of its scheduler.
+    must_reach : bool
+        Whether properties have to come to all their tags.
     """
     by_operation = {
         name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -161,6 +167,7 @@ def assemble(
         margin_cases=sum(report.margin_cases for report in reports.values()),
         brings=brings or Brought(),
         must_play=must_play,
+        must_reach=must_reach,
     )
     return judged(report, is_failed=bool(failures))
 
@@ -178,6 +185,7 @@ def judged(report: Report, *, is_failed: bool) -> Report:
             *undecided(report.properties, are_borrowed_needed=not is_tried),
             *(unexamined(report.operations) if is_tried else ()),
             *unplayed(report),
+            *unreached(report),
         )
         verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
     return replace(report, verdict=verdict, inconclusive_because=because)
@@ -216,6 +224,14 @@ def unplayed(report: Report) -> Iterator[str]:
         refused = next((limit for one in report.properties.values() if one.is_excluded for limit in one.left_out), "")
         brings = replace(report.brings, functions=(), makes=report.must_play)
         yield from brings.reasons(brings.with_alike(report.ran), WORKER_NAMES, dict.fromkeys(brings.makes, refused))
+
+
+def unreached(report: Report) -> Iterator[str]:
+    """Yield the tags that have to be come to and were not, by property; one that left examples out has none."""
+    for name, one in report.properties.items() if report.must_reach else ():
+        missed = [tag for tag, count in one.tags.items() if not count]
+        if missed and one.examples and not (one.left_out or one.cut):
+            yield f"{name} never came to {', '.join(missed)}"
 
 
 def _operation_report(name: str, has: bool, named: Sequence[PropertyReport]) -> OperationReport:

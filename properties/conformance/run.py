@@ -223,6 +223,7 @@ class Run:
             is_interrupted,
             brings,
             self._must_play(),
+            wanted.must_reach,
         )
 
     def _must_play(self) -> tuple[str, ...]:

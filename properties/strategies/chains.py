@@ -187,7 +187,8 @@ def _with_unread_rows(arguments: Arguments, value: float, judged: Judged) -> Arg
 def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_certain: bool, judged: Judged) -> Chain:
     """Return one chain; its tokens come from the draft's law, from anywhere, or from where that law is zero.
 
-    The draft's law is the target's own for the kind ``same``, so that no mass is left after a rejection. ``sizes`` are
+    The draft's law is the target's own for the kind ``same``, so that no mass is left after a rejection. Of others one
+    in four has its most likely drafts, and coins that reject them unless the target likes them as much. ``sizes`` are
     its number of drafts and the largest that there may be.
     """
     source = chance.source
@@ -203,9 +204,14 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         tokens = draft.argmax(axis=1)
     if drafts == "impossible":
         tokens = draft.argmin(axis=1)
+    rejects = drafts != "same" and not chance.is_exact and source.integer(0, 3) == 0
+    if rejects:
+        tokens = draft.argmax(axis=1)
     tokens = _possible(tokens, draft)
     coins = uniform_coins(source, count + 1)
-    if chance.coins == "extreme":
+    if rejects:
+        coins[:-1] = LARGEST_COIN
+    elif chance.coins == "extreme":
         coins = np.array(COINS)[source.integers(count + 1, 0, 2)]
     elif chance.coins == "low":
         coins[:-1] /= 16

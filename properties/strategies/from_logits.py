@@ -196,7 +196,7 @@ def chain_speculative_sampling_from_logits(
     is_small = draws_for_interpreter()
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY or is_small else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
-    draft_vocab = draw(mostly(st.just(vocab), st.integers(1, vocab + 5), one_in=3))
+    draft_vocab = draw(mostly(st.just(vocab), st.integers(1, vocab + 5), one_in=2))
     one = st.builds(
         ChainDraw,
         st.integers(0, most),
@@ -270,6 +270,9 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         tokens = target[:-1].argmax(axis=1)
     if one.drafts == "impossible":
         tokens = np.where(source.integers(one.count, 0, 1) == 1, draft[:, :common].argmin(axis=1), vocab - 1)
+    rejects = one.draft_rows != "same" and parameters.temperature > 0 and source.integer(0, 2) == 0
+    if rejects:
+        tokens = _overestimated(target, draft, common, source)
     if not limits().takes_zero_proposals:
         draft[np.isneginf(draft[:, :common]).all(axis=1), 0] = 0.0
         is_possible = (tokens < common) & ~np.isneginf(draft[np.arange(one.count), np.minimum(tokens, common - 1)])
@@ -278,7 +281,25 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         place = source.integer(0, one.count - 1)
         tokens[place : None if source.integer(0, 1) else place + 1] = -1
     temperature = parameters.temperature if one.draft_temperature is None else one.draft_temperature
-    return LogitChain(tokens, _coins(one.coins, source, one.count, is_telling), draft, target, parameters, temperature)
+    coins = _coins(one.coins, source, one.count, is_telling)
+    if rejects:
+        coins = np.full_like(coins, LARGEST_COIN)
+        coins[-1] = uniform_coins(source, 1)[0]
+    return LogitChain(tokens, coins, draft, target, parameters, temperature)
+
+
+def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Array:
+    """Return drafts for coins that reject: what the draft likes most, or what the target does, also where it may not.
+
+    In one chain of three the draft's rows forbid them.
+    """
+    kind = source.integer(0, 2)
+    tokens = draft[:, :common].argmax(axis=1) if kind == 0 else target[:-1].argmax(axis=1)
+    if kind == 2 and common > 1:
+        rows = np.arange(len(tokens))
+        draft[rows, (tokens + 1) % common] = 0.0
+        draft[rows[tokens < common], tokens[tokens < common]] = -np.inf
+    return tokens
 
 
 def _joined(parts: list[Array], *trailing: int) -> Array:
@@ -294,9 +315,14 @@ def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
 
 @composite
 def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
-    """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always."""
+    """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always.
+
+    The draft's row lacks one more token, so that without the draft something is left too.
+    """
     rows, tokens = draw(_impossible_drafts())
     target = rows.copy()
+    if rows.shape[1] > 2:
+        rows[np.arange(len(tokens)), (tokens + 1) % rows.shape[1]] = -np.inf
     target[np.arange(len(tokens)), tokens] = LIKED
     return draw(_single_drafts(target, rows, tokens, least_coin=1))
 
