@@ -36,12 +36,13 @@ class PropertyReport:
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
     came to, by tag, where it says, ``tags`` the rare situations of single operations. ``left_out`` counts the examples
-    that were not tried because the implementation declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
-    were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
-    is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
-    each worker of the implementation, and of its scheduler. ``not_compared`` counts the examples
-    of which nothing could be compared: rounding decides everywhere, or a law had too few samples. ``uncalled`` names
-    the functions of the implementation that the property is about and that no example called.
+    that were not tried because the implementation declares that it does not take them, by what it declares. ``cut``
+    says that its time was over before its examples were through, ``not_run`` why it got none at all, or is empty.
+    ``is_borrowed`` says that the loop of its whole runs is the reference's: where that is cut, other properties have
+    examined the operations. ``ran`` counts the runs of each worker of the implementation, and of its scheduler.
+    ``not_compared`` counts the examples of which nothing could be compared: rounding decides everywhere, or a law had
+    too few samples. ``uncalled`` names the functions of the implementation that the property is about and that no
+    example called.
     """
 
     examples: int

@@ -270,7 +270,8 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         tokens = target[:-1].argmax(axis=1)
     if one.drafts == "impossible":
         tokens = np.where(source.integers(one.count, 0, 1) == 1, draft[:, :common].argmin(axis=1), vocab - 1)
-    rejects = one.draft_rows != "same" and parameters.temperature > 0 and source.integer(0, 2) == 0
+    is_free = one.draft_rows != "same" and one.coins != "extreme" and parameters.temperature > 0
+    rejects = is_free and source.integer(0, 1) == 0
     if rejects:
         tokens = _overestimated(target, draft, common, source)
     if not limits().takes_zero_proposals:
