@@ -295,7 +295,7 @@ def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Ar
     In one chain of three the draft's rows forbid them.
     """
     kind = source.integer(0, 2)
-    tokens = draft[:, :common].argmax(axis=1) if kind == 0 else target[:-1].argmax(axis=1)
+    tokens: Array = draft[:, :common].argmax(axis=1) if kind == 0 else target[:-1].argmax(axis=1)
     if kind == 2 and common > 1:
         rows = np.arange(len(tokens))
         draft[rows, (tokens + 1) % common] = 0.0
