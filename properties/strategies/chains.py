@@ -204,7 +204,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         tokens = draft.argmax(axis=1)
     if drafts == "impossible":
         tokens = draft.argmin(axis=1)
-    rejects = drafts != "same" and not chance.is_exact and source.integer(0, 3) == 0
+    rejects = not judged.has_trials and drafts != "same" and not chance.is_exact and source.integer(0, 3) == 0
     if rejects:
         tokens = draft.argmax(axis=1)
     tokens = _possible(tokens, draft)
