@@ -244,7 +244,8 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
 
     The target has half of what each draft was drawn from, and half its own; each draft is what it likes most, or least.
     Of one in four either side's row lacks a draft. One coin lies just below its edge, and those after it above theirs;
-    the final coin lies beside the end of a token of what is left then.
+    the final coin lies beside the end of a token of what is left then. Every other chain ends after a draft that the
+    target likes least, so that the share of what it keeps is below 1.
     """
     source, kind = chance.source, "coarse" if chance.is_exact else "softmax"
     count = max(sizes[0], min(sizes[1], source.integer(2, 4)))
@@ -254,6 +255,10 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     target, draft = (draft + own) / 2, draft[:count]
     ratio = np.divide(target[:count], draft, out=np.full_like(draft, np.nan), where=draft > 0)
     tokens = np.where(source.integers(count, 0, 1) == 1, np.nanargmax(ratio, axis=1), np.nanargmin(ratio, axis=1))
+    last = source.integer(0, count)
+    if count > 1 and source.integer(0, 1) == 1:
+        last = source.integer(1, count - 1)
+        tokens[last - 1] = np.nanargmin(ratio[last - 1])
     if count and vocab > 1 and source.integer(0, 3) == 3:
         place, side = source.integer(0, count - 1), (target, draft)[source.integer(0, 1)]
         token = tokens[place]
@@ -261,7 +266,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         side[place, token] = 0
     tokens = _possible(tokens, draft)
     coins, proposal = uniform_coins(source, count + 1), np.eye(vocab)[tokens] if is_certain else draft
-    last, edges = source.integer(0, count), np.maximum(judged.edges(tokens, target, proposal), 0)
+    edges = np.maximum(judged.edges(tokens, target, proposal), 0)
     coins[:-1] = _around_edges(edges, coins[:-1], last)
     share = shares_of_fronts(tokens, target, proposal)[last]
     rest = target[last] if last == count else np.maximum(share * target[last] - proposal[last], 0)
