@@ -21,7 +21,7 @@ def sample_target_predict(call: Call) -> list[Launch]:
     """Draw a token from every row: a race over chunks of rows, and one among their winners.
 
     Noise is made in the kernel, from a counter-based generator; arrivals are in float32. Races of short rows, and of
-    rows with filters, run on their probabilities; others on logits, which nobody else reads.
+    rows with filters, run on their probabilities; others on logits, which only the race reads.
     """
     num_requests, num_nodes, vocab = (call.axes[name] for name in ("request", "node", "vocab"))
     num_rows, logits = num_requests * num_nodes, call.arguments["logits"]

@@ -17,6 +17,12 @@ from specsim.properties.laws.support.padded_runs import PaddedRun, padded_runs
 from specsim.reference.models import load_model
 from specsim.simulation.requests import Request
 
+OfRank = Callable[[Any, int, int], Any]
+"""Takes the rows of a model, a rank and the axis of tokens; returns the rows that the rank computes."""
+
+CHANGED = 0.5
+"""The share of values whose last bits a rank computes otherwise."""
+
 
 @dataclass(frozen=True)
 class SharedRun:
@@ -33,7 +39,7 @@ class OfAnotherRank:
     rank decides by itself shows.
     """
 
-    def __init__(self, model: Any, rank: int, roll: Callable[[Any, int, int], Any] = np.roll) -> None:
+    def __init__(self, model: Any, rank: int, roll: OfRank = np.roll) -> None:
         self.inner = model
         self.description = model.description
         self._rank = rank
@@ -77,11 +83,33 @@ class OfAnotherRank:
         return replace(output, **{name: self._roll(values, self._rank, 1) for name, values in rows.items()})
 
 
+def with_last_bits(values: Any, rank: int, axis: int) -> Any:
+    """Return rows whose two best entries tie, but for the last bits that ranks after the first compute otherwise."""
+    del axis
+    tied = np.minimum(values, np.partition(values, -2, axis=1)[:, -2:-1])
+    if rank == 0 or not tied.size:
+        return tied
+    generator = np.random.default_rng((rank, tied.size))
+    to = generator.choice([-1, 1], tied.shape)
+    last_bits = tied + to if tied.dtype.kind == "i" else np.nextafter(tied, np.inf * to, dtype=tied.dtype)
+    return np.where(generator.random(tied.shape) < CHANGED, last_bits, tied).astype(tied.dtype)
+
+
 def ranks_of_one_batch_commit_the_same(backend: Backend, shared: SharedRun) -> None:
     """Each rank outputs and counts what the first one does, which is what it would alone; no rank leaves the others."""
-    reported, lost = run_threads(shared.num_ranks, partial(_run_one, backend, shared.run))
+    _require_same(backend, shared, np.roll)
+
+
+def last_bits_of_ranks_change_no_output(backend: Backend, shared: SharedRun) -> None:
+    """The same where what ranks compute differs in last bits alone, and those decide: the best tokens tie."""
+    _require_same(backend, shared, with_last_bits)
+
+
+def _require_same(backend: Backend, shared: SharedRun, of_rank: OfRank) -> None:
+    reported, lost = run_threads(shared.num_ranks, partial(_run_one, backend, shared.run, of_rank))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
-    alone = start(shared.run.plain_worker(), shared.run.scenario)
+    first = OfAnotherRank(load_model(shared.run.scenario.model), 0, of_rank)
+    alone = start(shared.run.worker_on(first), shared.run.scenario)
     for request in shared.run.requests():
         alone.submit(request)
     alone.run()
@@ -91,9 +119,9 @@ def ranks_of_one_batch_commit_the_same(backend: Backend, shared: SharedRun) -> N
         require(got == expected, f"what requests of rank {rank} came to", got, expected)
 
 
-def _run_one(backend: Backend, run: PaddedRun, group: LocalGroup) -> list[Request]:
+def _run_one(backend: Backend, run: PaddedRun, of_rank: OfRank, group: LocalGroup) -> list[Request]:
     operations = Completed(backend, load("specsim.reference"))
-    own = OfAnotherRank(load_model(run.scenario.model, operations), group.rank)
+    own = OfAnotherRank(load_model(run.scenario.model, operations), group.rank, of_rank)
     model = backend.host("OneVoiceModel")(own, group)
     engine = start(run.worker_on(model, operations=operations), run.scenario, backend)
     for request in run.requests():
@@ -110,8 +138,7 @@ def _shared_runs() -> st.SearchStrategy[SharedRun]:
     return st.builds(SharedRun, padded_runs(has_shares=False), st.integers(2, 3))
 
 
-PROPERTIES = (
-    state_of_runs(
-        "one_voice_engine", ranks_of_one_batch_commit_the_same, _shared_runs, ("OneVoiceModel",), "P57", plays=()
-    ),
+PROPERTIES = tuple(
+    state_of_runs("one_voice_engine", law, _shared_runs, ("OneVoiceModel",), "P57", plays=())
+    for law in (ranks_of_one_batch_commit_the_same, last_bits_of_ranks_change_no_output)
 )

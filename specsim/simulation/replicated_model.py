@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require_kind
 from specsim.conformance.arrays import Array
+from specsim.host.ranks import broadcast_decision
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch, BlockModel, FeatureBatch
 from specsim.simulation.models.frozen import FrozenDraftBatch, FrozenKVModel
@@ -108,13 +109,9 @@ class OneVoiceModel(Generic[ArrayT]):
 
     def _said(self, what: str, own: ArrayT) -> ArrayT:
         """Return what the first rank has; it says so, and the others say nothing."""
-        words = self._form.words_of(own)
-        while True:
-            first = self.group.members[0]
-            said = self.group.sum(what, words if self.group.rank == first else words * 0)
-            if self.group.members[0] == first:
-                values: ArrayT = self._form.values_of(said, own)
-                return values
+        said = broadcast_decision(what, self._form.words_of(own), self.group)
+        values: ArrayT = self._form.values_of(said, own)
+        return values
 
     def _having(self, kind: Any) -> Any:
         """Return the other model, which has the forwards of a kind of draft."""

@@ -4,13 +4,14 @@ import os
 import time
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.ranks import LONGEST_PAUSE_S, TorchWords
-from specsim.properties.laws.one_voice_engine import OfAnotherRank
+from specsim.properties.laws.one_voice_engine import OfAnotherRank, with_last_bits
 from specsim.properties.laws.support.histories import Arrival, Scenario
 from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, run_of
 from specsim.reference.models import load_model
@@ -108,25 +109,42 @@ class Play:
 
 @dataclass(frozen=True)
 class ReplicatedPlay:
-    """What ranks play that run the same requests, and of which each but the first would say other tokens."""
+    """What ranks play that run the same requests, and of which each but the first would say other tokens.
+
+    Or of which the others' values differ by last bits, where the best tokens tie.
+    """
 
     cases: tuple[Case, ...]
     is_on_device: bool = False
+    has_last_bits: bool = False
 
     def __call__(self, group):
         outcomes = []
         for case in self.cases:
             run = case.run
             if self.is_on_device:
-                own = OfAnotherRank(load_on_device(run.scenario.model), group.rank, torch.roll)
+                of_rank = last_bits_on_device if self.has_last_bits else torch.roll
+                own = OfAnotherRank(load_on_device(run.scenario.model), group.rank, of_rank)
                 worker = load("specsim.gpu").workers[run.base_name](
                     run.parameters, OneVoiceModel(own, group, TorchWords()), run.sizes()
                 )
             else:
-                own = OfAnotherRank(load_model(run.scenario.model), group.rank)
-                worker = run.worker_on(OneVoiceModel(own, group))
+                worker = run.worker_on(OneVoiceModel(self.model_of(case, group.rank), group))
             outcomes.append(played(Engine(worker, 4), case.asked(0), Engine.run))
         return outcomes
+
+    def model_of(self, case, rank):
+        """Return the model of a rank on the CPU."""
+        of_rank = with_last_bits if self.has_last_bits else np.roll
+        return OfAnotherRank(load_model(case.run.scenario.model), rank, of_rank)
+
+    def alone(self, case):
+        """Return what the requests of a case come to on the first rank without any other."""
+        return played(Engine(case.run.worker_on(self.model_of(case, 0)), 4), case.asked(0), Engine.run)
+
+
+def last_bits_on_device(values, rank, axis):
+    return torch.from_numpy(with_last_bits(values.cpu().numpy(), rank, axis)).to(values.device)
 
 
 def be_silent(pause_s):

@@ -98,6 +98,16 @@ def test_ranks_of_one_batch_commit_the_same():
     check_replicated_model(ReplicatedPlay((Case("eagle_v2", TREE, (2, 2)),)))
 
 
+def test_last_bits_of_a_rank_change_no_output():
+    check_replicated_model(ReplicatedPlay((Case("eagle_v2", TREE, (2, 2)),), has_last_bits=True))
+
+
+@pytest.mark.slow
+def test_last_bits_of_a_rank_change_no_output_of_any_worker():
+    check_replicated_model(ReplicatedPlay(every_worker((2, 2)), has_last_bits=True))
+    check_replicated_model(ReplicatedPlay((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True, has_last_bits=True))
+
+
 @pytest.mark.slow
 def test_ranks_of_one_batch_commit_the_same_with_every_worker():
     check_replicated_model(ReplicatedPlay(every_worker((2, 2))))
@@ -106,14 +116,16 @@ def test_ranks_of_one_batch_commit_the_same_with_every_worker():
 
 @pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
 def test_ranks_of_one_batch_with_a_gpu_each_commit_the_same():
-    check_replicated_model(ReplicatedPlay(every_worker((2, 2)), is_on_device=True), "nccl")
+    for has_last_bits in (False, True):
+        play = ReplicatedPlay(every_worker((2, 2)), is_on_device=True, has_last_bits=has_last_bits)
+        check_replicated_model(play, "nccl")
 
 
 def check_replicated_model(play, backend="gloo"):
     for one in run_ranks(play, 2, backend, 60.0, preload=[HOME]):
         assert one.failure is None
         for case, reported in zip(play.cases, one.returned, strict=True):
-            assert reported == case.alone(0), case
+            assert reported == play.alone(case), case
 
 
 def test_tensors_are_padded_like_arrays():

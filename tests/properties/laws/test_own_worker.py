@@ -19,6 +19,8 @@ REFERENCE = load("specsim.reference")
 OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
 ON_OPERATIONS = {
     "drawn_engine.drafts_change_no_draw",
+    "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
+    "proposals_engine.drawn_drafts_emit_the_autoregressive_law",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
@@ -29,6 +31,7 @@ ON_OPERATIONS = {
     "padded_engine.padded_drafts_of_each_kind_are_plain_runs",
     "padded_engine.padded_runs_are_plain_runs",
     "padded_engine.ranks_in_step_are_plain_runs",
+    "one_voice_engine.last_bits_of_ranks_change_no_output",
     "one_voice_engine.ranks_of_one_batch_commit_the_same",
 }
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
