@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, SCHEDULER, Backend
+from specsim.conformance.limits import Limits
 
 OF_EAGLE = (EAGLE_V1, EAGLE_V2)
 """The workers of EAGLE, of either kind."""
@@ -44,6 +45,8 @@ class Property:
         Names of what of an implementation it plays whole runs on, its workers or its scheduler; one of them is enough.
     must_reach : callable or None
         Takes the implementation and returns the tags that its examples have to come to together (``reached``).
+    tags : callable or None
+        Takes the limits of the implementation and returns the tags that ``specsim check --reach`` prints and requires.
     weight : int
         How many examples of others one of its own stands for: it gets so many times fewer, but at least
         ``least_examples`` of them unless the run is a quick look.
@@ -59,6 +62,7 @@ class Property:
     least_examples: int = 1
     plays: tuple[str, ...] = ()
     must_reach: Callable[[Backend], tuple[str, ...]] | None = None
+    tags: Callable[[Limits], tuple[str, ...]] | None = None
     weight: int = 1
 
     @property

@@ -15,10 +15,13 @@ from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import KINDS
 from specsim.properties.conformance.page import page as properties_page
 from specsim.properties.mutants import all_mutants
+from specsim.properties.mutants.kills import read_kills
+from specsim.properties.mutants.page import page as mutants_page
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.validation.page import page
 
 ROOT = Path(__file__).parents[1]
+KILLS = ROOT / "tests" / "properties" / "mutants" / "kills.json"
 EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
 WORDS_A_MINUTE = 240
 """How fast prose is read; code goes slower, and who only wants the job needs the first third of the first page."""
@@ -127,6 +130,12 @@ def test_the_page_of_algorithms_is_that_of_the_licence():
     written, text = (ROOT / "docs" / "algorithms.md").read_text(), ROOT / "LICENSE"
     because = "run: python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md"
     assert written == algorithms_page(text.read_bytes(), text.name), because
+
+
+def test_the_page_of_mutants_lists_who_dies_latest():
+    written, kills = (ROOT / "docs" / "mutants.md").read_text(), read_kills(KILLS)
+    because = f"run: python -m specsim.properties.mutants.page {KILLS.relative_to(ROOT)} docs/mutants.md"
+    assert written == mutants_page(written, kills), because
 
 
 def test_every_real_fault_has_its_thread():

@@ -38,13 +38,14 @@ class PropertyReport:
 
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
-    came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
-    declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
-    were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
-    is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
-    each worker of the implementation, and of its scheduler. ``not_compared`` counts the examples
-    of which nothing could be compared: rounding decides everywhere, or a law had too few samples. ``uncalled`` names
-    the functions of the implementation that the property is about and that no example called.
+    came to, by tag, where it says, ``tags`` the rare situations of single operations. ``left_out`` counts the examples
+    that were not tried because the implementation declares that it does not take them, by what it declares. ``cut``
+    says that its time was over before its examples were through, ``not_run`` why it got none at all, or is empty.
+    ``is_borrowed`` says that the loop of its whole runs is the reference's: where that is cut, other properties have
+    examined the operations. ``ran`` counts the runs of each worker of the implementation, and of its scheduler.
+    ``not_compared`` counts the examples of which nothing could be compared: rounding decides everywhere, or a law had
+    too few samples. ``uncalled`` names the functions of the implementation that the property is about and that no
+    example called.
     """
 
     examples: int
@@ -60,6 +61,7 @@ class PropertyReport:
     ran: dict[str, int] = field(default_factory=dict)
     not_compared: int = 0
     uncalled: tuple[str, ...] = ()
+    tags: dict[str, int] = field(default_factory=dict)
 
     @property
     def compared(self) -> int:
@@ -116,8 +118,9 @@ class Report:
     """The verdict, and the counts by operation and by property.
 
     ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other. ``brings`` is
-    what the implementation has, ``must_play`` which of its workers the run had to play. ``unpromised`` says what it
-    does with input that it does not promise to refuse, by operation; where it ``is_strict``, that decides too.
+    what the implementation has, ``must_play`` which of its workers the run had to play, and ``must_reach`` whether
+    properties have to come to all their tags. ``unpromised`` says what it does with input that it does not promise to
+    refuse, by operation; where it ``is_strict``, that decides too.
     """
 
     implementation: str
@@ -131,6 +134,7 @@ class Report:
     inconclusive_because: tuple[str, ...] = ()
     brings: Brought = field(default_factory=Brought)
     must_play: tuple[str, ...] = ()
+    must_reach: bool = False
     unpromised: dict[str, Behaviour] = field(default_factory=dict)
     is_strict: bool = False
 
@@ -161,6 +165,7 @@ def assemble(
     must_play: tuple[str, ...] = (),
     unpromised: Mapping[str, Behaviour] | None = None,
     is_strict: bool = False,
+    must_reach: bool = False,
 ) -> Report:
     """Put the reports of properties together.
 
@@ -176,6 +181,8 @@ def assemble(
         What it does with input that it does not promise to refuse, by operation.
     is_strict : bool
         Whether that decides too.
+    must_reach : bool
+        Whether properties have to come to all their tags.
     """
     by_operation = {
         name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -195,6 +202,7 @@ def assemble(
         must_play=must_play,
         unpromised=dict(unpromised or {}),
         is_strict=is_strict,
+        must_reach=must_reach,
     )
     return judged(report, is_failed=bool(failures))
 
@@ -213,6 +221,7 @@ def judged(report: Report, *, is_failed: bool) -> Report:
             *(unexamined(report.operations) if is_tried else ()),
             *unplayed(report),
             *untried(report),
+            *unreached(report),
         )
         verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
     return replace(report, verdict=verdict, inconclusive_because=because)
@@ -258,6 +267,14 @@ def untried(report: Report) -> Iterator[str]:
     without = [name for name, one in report.unpromised.items() if one.not_run]
     if report.is_strict and without:
         yield f"no input that the table refuses was tried with {named(without)}"
+
+
+def unreached(report: Report) -> Iterator[str]:
+    """Yield the tags that have to be come to and were not, by property; one that left examples out has none."""
+    for name, one in report.properties.items() if report.must_reach else ():
+        missed = [tag for tag, count in one.tags.items() if not count]
+        if missed and one.examples and not (one.left_out or one.cut):
+            yield f"{name} never came to {', '.join(missed)}"
 
 
 def _operation_report(name: str, has: bool, named: Sequence[PropertyReport]) -> OperationReport:

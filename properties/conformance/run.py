@@ -244,6 +244,7 @@ class Run:
             self._must_play(),
             self.unpromised,
             wanted.is_strict,
+            wanted.must_reach,
         )
 
     def _must_play(self) -> tuple[str, ...]:

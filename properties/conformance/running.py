@@ -139,7 +139,8 @@ def _run(
         return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
     done = held if is_cut else examples
     report = PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut)
-    return replace(report, not_compared=not_compared), None
+    tags = {tag: counts[tag] for tag in (one.tags(backend.limits) if one.tags is not None else ())}
+    return replace(report, not_compared=not_compared, tags=tags), None
 
 
 def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examples: int, found: Broken) -> Broken:

@@ -137,10 +137,11 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
 
 def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     """Return what several runs of a property came to."""
-    reach, left_out, ran = Counter[str](), Counter[str](), Counter[str]()
+    reach, tags, left_out, ran = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for report in reports:
         ran.update(report.ran)
         reach.update(report.reach)
+        tags.update(report.tags)
         left_out.update(report.left_out)
     examples = sum(report.examples for report in reports)
     uncalled = [set(report.uncalled) for report in reports if report.examples]
@@ -151,6 +152,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         margin_cases=sum(report.margin_cases for report in reports),
         inconclusive=next((report.inconclusive for report in reports if report.inconclusive), ""),
         reach=dict(reach),
+        tags=dict(tags),
         left_out=dict(left_out),
         ran=dict(ran),
         cut=any(report.cut for report in reports),

@@ -28,6 +28,8 @@ class Wanted:
         The largest numbers that are drawn of what ``specsim.conformance.limits.AXES_OF`` counts.
     nodes : int or None
         Nodes of the largest trees where nothing is drawn, and all small trees are tried.
+    must_reach : bool
+        Whether properties have to come to all their tags.
     """
 
     seed: int
@@ -45,6 +47,7 @@ class Wanted:
     is_strict: bool = False
     most: dict[str, int] = field(default_factory=dict)
     nodes: int | None = None
+    must_reach: bool = False
 
     def seconds_left(self, spent: float) -> float | None:
         """Return how much of the budget is left after so many seconds."""

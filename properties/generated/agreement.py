@@ -16,6 +16,7 @@ from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.properties.property import Property
+from specsim.properties.reach.situations import tags_of, tell_situations
 
 PATTERNS = (0xA5, 0x5A)
 """Bytes of poison: as integers one is negative and one positive, as truth values one is true and one false."""
@@ -61,6 +62,7 @@ def agrees_with_the_reference(operation: str, backend: Backend, case: strategies
         require_same_outputs(operation, case, expected, backend.run(operation, case))
     with backend.arrays.poisoned_outputs(PATTERNS[1]), backend.arrays.debugging():
         require_same_outputs(operation, case, expected, backend.run(operation, case))
+    tell_situations(operation, case, expected.outputs)
 
 
 def layout_does_not_matter(operation: str, backend: Backend, case: strategies.Arguments) -> None:
@@ -90,8 +92,9 @@ def agreement_properties() -> tuple[Property, ...]:
         drawn = partial(strategies.for_operation, name)
         laid_out = partial(strategies.in_any_layout, name)
         empty = partial(strategies.for_operation, name, max_requests=0)
+        agrees, tags = partial(agrees_with_the_reference, name), partial(tags_of, name)
         properties += [
-            Property(f"agreement.{name}", "", (name,), drawn, partial(agrees_with_the_reference, name)),
+            Property(f"agreement.{name}", "", (name,), drawn, agrees, tags=tags),
             Property(f"strided.{name}", "", (name,), laid_out, partial(layout_does_not_matter, name)),
             Property(f"mutation.{name}", "", (name,), laid_out, partial(arguments_are_left_alone, name)),
             Property(f"empty.{name}", "", (name,), empty, partial(empty_batch_gives_empty_outputs, name)),

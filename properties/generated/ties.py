@@ -8,6 +8,7 @@ A unit is a row or a request: an entry of the first axis, or of the first axis i
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,18 @@ def verify_tree_sampled_from_logits(arguments: Arguments, expected: Outputs, got
     return tied_requests(arguments)
 
 
+def chain_speculative_sampling_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
+    """Return which requests have a row in which a tie decides about what is kept; rows without a law have none."""
+    starts = arguments["cu_num_drafts"] + np.arange(len(arguments["cu_num_drafts"]))
+    rows = arguments["target_logits"]
+    has_law = np.isfinite(rows.astype(np.float32)).any(axis=1)
+    tied = [
+        any(has_law[row] and _is_tied(rows[row], *filters_of(arguments, request)) for row in range(first, last))
+        for request, (first, last) in enumerate(pairwise(starts.tolist()))
+    ]
+    return np.array(tied, dtype=np.bool_)
+
+
 def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which requests have a row in which a tie decides about what is kept."""
     num_requests, width = arguments["positions"].shape
@@ -200,6 +213,7 @@ AS_RIGHT: dict[str, Callable[[Arguments, Outputs, Outputs], Mask]] = {
         target_probabilities,
         verify_tree_greedy_from_logits,
         verify_tree_sampled_from_logits,
+        chain_speculative_sampling_from_logits,
         sample_target_predict,
     )
 }

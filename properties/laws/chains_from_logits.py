@@ -288,6 +288,15 @@ def a_rejection_that_leaves_nothing_draws_a_possible_token(backend: Backend, cas
     """Where an impossible draft is rejected and p and q are the same, what is drawn has a chance all the same."""
     outputs = outputs_of(backend, CHAIN_FROM_LOGITS, case)
     require_equal("num_accepted_drafts", outputs["num_accepted_drafts"], np.zeros(len(case["temperature"])))
+    _require_possible(case, outputs)
+
+
+def equal_rows_emit_a_possible_token(backend: Backend, case: Case) -> None:
+    """Where p and q are the same and the coin is next to 1, rounding may reject the draft, which leaves nothing."""
+    _require_possible(case, outputs_of(backend, CHAIN_FROM_LOGITS, case))
+
+
+def _require_possible(case: Case, outputs: Case) -> None:
     for request, token in enumerate(outputs["output_tokens"][:, 0].tolist()):
         row = case["target_logits"][2 * request].astype(np.float32)
         require(0 <= token < len(row), f"the token of request {request}", token, f"0 to {len(row) - 1}")
@@ -295,6 +304,7 @@ def a_rejection_that_leaves_nothing_draws_a_possible_token(backend: Backend, cas
 
 
 _equal_rows = logit_strategies.rows_that_leave_nothing
+_unlikely_drafts = logit_strategies.unlikely_drafts_of_equal_rows
 _only_liked = logit_strategies.drafts_that_only_the_target_likes
 
 
@@ -316,6 +326,7 @@ PROPERTIES = (
     _state(a_draft_that_its_own_row_forbids_is_rejected, _whole_chains, _CHAIN, "P07"),
     _state(a_draft_that_only_the_target_likes_is_drawn, _only_liked, _CHAIN, "P07"),
     _state(a_rejection_that_leaves_nothing_draws_a_possible_token, _equal_rows, _CHAIN, "P07"),
+    _state(equal_rows_emit_a_possible_token, _unlikely_drafts, _CHAIN, "P07"),
     _state(equal_rows_accept_every_draft, _whole_chains, _CHAIN, "P06"),
     _state(certain_drafts_need_no_rows, _whole_chains, _CHAIN, "P63"),
     _state(greedy_chains_follow_the_largest_logits, _whole_chains, _CHAIN, "P12"),

@@ -40,6 +40,7 @@ class Faults:
     draft_row_is_forbidden: bool = False
     impossible_draft_left_out: bool = False
     rest_from_logarithms: bool = False
+    rounding_leaves_the_first: bool = False
 
 
 def _sampled(faults: Faults) -> Callable[..., tuple[Array, Array]]:
@@ -80,6 +81,9 @@ def _walk(arguments: Named, request: int, first: int, last: int, faults: Faults)
         log_p, log_q = np.log(p[token]), np.log(q[token])
         if faults.unlikely_is_impossible:
             log_p = log_p if p[token] > 1e-6 else -np.inf
+        if faults.rounding_leaves_the_first:
+            log_p, log_q = np.float32(log_p), np.float32(log_q) + np.float32(np.log(test))
+            test = 1.0
         if token >= 0 and q[token] > 0 and log_p > np.log(test) + log_q:
             output.append(token)
             continue
@@ -106,6 +110,8 @@ def _rest(
     rest = in_logarithms(p, q) if faults.rest_from_logarithms else np.maximum(p - q, 0.0)
     if faults.impossible_draft_left_out and token >= 0:
         rest[token] = 0.0
+    if not rest.any() and faults.rounding_leaves_the_first and q[token] > 0:
+        return np.eye(len(p))[0]
     if not rest.any():
         return np.eye(len(p))[-1] if faults.nothing_left_draws_the_last else p
     return rest
@@ -213,4 +219,5 @@ MUTANTS = (
     Mutant("OWN-3221", _CHAIN, "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     _fault("OWN-3222", "A draft that its row cannot choose is never drawn.", impossible_draft_left_out=True),
     _fault("OWN-5633", "What is left comes from logarithms, of zeros too.", rest_from_logarithms=True),
+    _fault("OWN-3223", "A draft that rounding rejects leaves the first token.", rounding_leaves_the_first=True),
 )

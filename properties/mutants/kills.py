@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 import msgspec
@@ -33,6 +34,11 @@ class Row:
     seeds: int
     examples: tuple[int | None, ...]
     killers: tuple[str, ...]
+
+    @property
+    def median(self) -> float:
+        """The example at which it died first with every other seed, or before; infinite if it lives with half."""
+        return median_example(self.examples)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,11 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
             rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in is_slow))
     earliest = {**kills.victims, **_earliest_victims(found)}
     return Kills(rows, {name: earliest[name] for name in is_slow if earliest.get(name) in rows})
+
+
+def median_example(examples: Iterable[int | None]) -> float:
+    """Return the median of first examples, of which None is later than all others."""
+    return median(inf if one is None else one for one in examples)
 
 
 def _surest_first(by_seed: BySeed) -> list[str]:

@@ -41,7 +41,7 @@ GROUPS = (4, 1, 2, 3)
 @composite
 def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
-    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
+    page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
     longest = int(rows["seq_lens"].max(initial=0))
     most = rows["req_to_token"].shape[1]
@@ -80,7 +80,7 @@ def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 @composite
 def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw dummy rows, row 0 and length 1 among them, and rows of requests; the table may cover more than needed."""
-    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
+    page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
     rows.pop("num_draft_tokens")
     has_room = rows["req_to_token"].shape[1] > 1
@@ -103,7 +103,7 @@ def tree_attention(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
     Columns of the table past a length hold anything. Now and then a mask is that of no tree.
     """
-    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
+    page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=6))
     one = near_a_page(page_size, page_size) if page_size > 1 else lengths()
     committed = draw(batch(st.tuples(one, st.sampled_from((*TREE_KINDS, "no tree"))), max_requests))

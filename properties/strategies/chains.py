@@ -187,7 +187,8 @@ def _with_unread_rows(arguments: Arguments, value: float, judged: Judged) -> Arg
 def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_certain: bool, judged: Judged) -> Chain:
     """Return one chain; its tokens come from the draft's law, from anywhere, or from where that law is zero.
 
-    The draft's law is the target's own for the kind ``same``, so that no mass is left after a rejection. ``sizes`` are
+    The draft's law is the target's own for the kind ``same``, so that no mass is left after a rejection. Of others one
+    in four has its most likely drafts, and coins that reject them unless the target likes them as much. ``sizes`` are
     its number of drafts and the largest that there may be.
     """
     source = chance.source
@@ -203,9 +204,14 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         tokens = draft.argmax(axis=1)
     if drafts == "impossible":
         tokens = draft.argmin(axis=1)
+    rejects = not judged.has_trials and drafts != "same" and not chance.is_exact and source.integer(0, 3) == 0
+    if rejects:
+        tokens = draft.argmax(axis=1)
     tokens = _possible(tokens, draft)
     coins = uniform_coins(source, count + 1)
-    if chance.coins == "extreme":
+    if rejects:
+        coins[:-1] = LARGEST_COIN
+    elif chance.coins == "extreme":
         coins = np.array(COINS)[source.integers(count + 1, 0, 2)]
     elif chance.coins == "low":
         coins[:-1] /= 16
@@ -238,7 +244,8 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
 
     The target has half of what each draft was drawn from, and half its own; each draft is what it likes most, or least.
     Of one in four either side's row lacks a draft. One coin lies just below its edge, and those after it above theirs;
-    the final coin lies beside the end of a token of what is left then.
+    the final coin lies beside the end of a token of what is left then. Every other chain ends after a draft that the
+    target likes least, so that the share of what it keeps is below 1.
     """
     source, kind = chance.source, "coarse" if chance.is_exact else "softmax"
     count = max(sizes[0], min(sizes[1], source.integer(2, 4)))
@@ -248,6 +255,10 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     target, draft = (draft + own) / 2, draft[:count]
     ratio = np.divide(target[:count], draft, out=np.full_like(draft, np.nan), where=draft > 0)
     tokens = np.where(source.integers(count, 0, 1) == 1, np.nanargmax(ratio, axis=1), np.nanargmin(ratio, axis=1))
+    last = source.integer(0, count)
+    if count > 1 and source.integer(0, 1) == 1:
+        last = source.integer(1, count - 1)
+        tokens[last - 1] = np.nanargmin(ratio[last - 1])
     if count and vocab > 1 and source.integer(0, 3) == 3:
         place, side = source.integer(0, count - 1), (target, draft)[source.integer(0, 1)]
         token = tokens[place]
@@ -255,7 +266,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         side[place, token] = 0
     tokens = _possible(tokens, draft)
     coins, proposal = uniform_coins(source, count + 1), np.eye(vocab)[tokens] if is_certain else draft
-    last, edges = source.integer(0, count), np.maximum(judged.edges(tokens, target, proposal), 0)
+    edges = np.maximum(judged.edges(tokens, target, proposal), 0)
     coins[:-1] = _around_edges(edges, coins[:-1], last)
     share = shares_of_fronts(tokens, target, proposal)[last]
     rest = target[last] if last == count else np.maximum(share * target[last] - proposal[last], 0)

@@ -21,7 +21,7 @@ from specsim.properties.strategies.filters import (
     ordered_filters,
     single_filter,
 )
-from specsim.properties.strategies.limits import nearest, sized
+from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.scale import draws_for_interpreter
@@ -71,15 +71,15 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
     coins = [_coins(one.coins, one.source, drawn.width, one.is_telling) for one in drawn.others]
     logits = draw(_logits(drawn, vocab))
     parameters = [_filters(one, logits[place * drawn.width :]) for place, one in enumerate(drawn.others)]
-    limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
+    pairs = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
     return {
         **drawn.arguments(),
         "uniform_samples": drawn.stacked([row[:-1] for row in coins], np.float32),
         "uniform_samples_for_final_sampling": np.array([row[-1] for row in coins], dtype=np.float32),
         "logits": logits,
         **filters_of(parameters),
-        "threshold_single": limits[:, 0].copy(),
-        "threshold_acc": limits[:, 1].copy(),
+        "threshold_single": pairs[:, 0].copy(),
+        "threshold_acc": pairs[:, 1].copy(),
         **draw(switches()),
     }
 
@@ -196,7 +196,7 @@ def chain_speculative_sampling_from_logits(
     is_small = draws_for_interpreter()
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY or is_small else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
-    draft_vocab = draw(mostly(st.just(vocab), st.integers(1, vocab + 5), one_in=3))
+    draft_vocab = draw(mostly(st.just(vocab), st.integers(1, vocab + 5), one_in=2))
     one = st.builds(
         ChainDraw,
         st.integers(0, most),
@@ -270,11 +270,37 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         tokens = target[:-1].argmax(axis=1)
     if one.drafts == "impossible":
         tokens = np.where(source.integers(one.count, 0, 1) == 1, draft[:, :common].argmin(axis=1), vocab - 1)
+    is_free = one.draft_rows != "same" and one.coins != "extreme" and parameters.temperature > 0
+    rejects = is_free and source.integer(0, 1) == 0
+    if rejects:
+        tokens = _overestimated(target, draft, common, source)
+    if not limits().takes_zero_proposals:
+        draft[np.isneginf(draft[:, :common]).all(axis=1), 0] = 0.0
+        is_possible = (tokens < common) & ~np.isneginf(draft[np.arange(one.count), np.minimum(tokens, common - 1)])
+        tokens = np.where(is_possible, tokens, draft[:, :common].argmax(axis=1))
     if one.count and source.integer(0, 3) == 3:
         place = source.integer(0, one.count - 1)
         tokens[place : None if source.integer(0, 1) else place + 1] = -1
     temperature = parameters.temperature if one.draft_temperature is None else one.draft_temperature
-    return LogitChain(tokens, _coins(one.coins, source, one.count, is_telling), draft, target, parameters, temperature)
+    coins = _coins(one.coins, source, one.count, is_telling)
+    if rejects:
+        coins = np.full_like(coins, LARGEST_COIN)
+        coins[-1] = uniform_coins(source, 1)[0]
+    return LogitChain(tokens, coins, draft, target, parameters, temperature)
+
+
+def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Array:
+    """Return drafts for coins that reject: what the draft likes most, or what the target does, also where it may not.
+
+    In one chain of three the draft's rows forbid them.
+    """
+    kind = source.integer(0, 2)
+    tokens: Array = draft[:, :common].argmax(axis=1) if kind == 0 else target[:-1].argmax(axis=1)
+    if kind == 2 and common > 1:
+        rows = np.arange(len(tokens))
+        draft[rows, (tokens + 1) % common] = 0.0
+        draft[rows[tokens < common], tokens[tokens < common]] = -np.inf
+    return tokens
 
 
 def _joined(parts: list[Array], *trailing: int) -> Array:
@@ -290,11 +316,31 @@ def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
 
 @composite
 def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
-    """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always."""
+    """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always.
+
+    The draft's row lacks one more token, so that without the draft something is left too.
+    """
     rows, tokens = draw(_impossible_drafts())
     target = rows.copy()
+    if rows.shape[1] > 2:
+        rows[np.arange(len(tokens)), (tokens + 1) % rows.shape[1]] = -np.inf
     target[np.arange(len(tokens)), tokens] = LIKED
     return draw(_single_drafts(target, rows, tokens, least_coin=1))
+
+
+@composite
+def unlikely_drafts_of_equal_rows(draw: DrawFn, count: int = 12) -> Arguments:
+    """Draw chains of one draft, the least likely token of rows that are the same on both sides, and the largest coin.
+
+    The first token is forbidden, so that no one can choose it.
+    """
+    source, vocab = draw(bulk()), draw(st.sampled_from((3, 8, 40)))
+    rows = np.stack([logit_row("fine", vocab, source) for _ in range(count)])
+    tokens = source.integers(count, 1, vocab - 1)
+    rows[np.arange(count), tokens] = rows.min(axis=1) - source.integers(count, 1, 40)
+    rows[:, 0] = -np.inf
+    arguments = draw(_single_drafts(rows.astype(np.float32), rows.astype(np.float32), tokens))
+    return {**arguments, "uniform_samples": np.full(count, LARGEST_COIN, dtype=np.float32)}
 
 
 @composite

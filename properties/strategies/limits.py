@@ -51,6 +51,11 @@ OF_DRAFTS = (
     "numbered_engine.drafts_go_on_as_if_no_request_had_rested",
     "numbered_engine.numbers_are_taken_as_the_reference_takes_them",
 )
+OF_ZERO_PROPOSALS = (
+    "chains_from_logits.a_draft_that_its_own_row_forbids_is_rejected",
+    "chains_from_logits.a_draft_that_only_the_target_likes_is_drawn",
+    "chains_from_logits.a_rejection_that_leaves_nothing_draws_a_possible_token",
+)
 OF_SCHEDULES = (
     "schedules.lengths_stop_before_what_they_read",
     "schedules.batches_keep_the_joint_law",
@@ -62,7 +67,8 @@ OF_PROPOSALS = (
     "proposals.chains_are_drawn_from_what_is_handed_over",
 )
 """Properties whose every case has a threshold below 1, or that look at nothing but scratch memory, accepted
-drafts, what workers draft, what schedules read, or what drafts are drawn from."""
+drafts, what workers draft, drafts that their own proposal excludes, what schedules read, or what drafts are drawn
+from."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,8 @@ def leaves_out(name: str, declared: Limits) -> str:
         return ACCEPTANCE
     if name in OF_DRAFTS and declared.has_own_drafts:
         return DRAFTS
+    if name in OF_ZERO_PROPOSALS and not declared.takes_zero_proposals:
+        return SWITCHES["ZERO_PROPOSALS"]
     if name in OF_SCHEDULES and declared.accepts_equal_draws:
         return SCHEDULES
     if name in OF_PROPOSALS and declared.accepts_equal_draws:

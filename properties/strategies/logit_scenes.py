@@ -17,6 +17,7 @@ from specsim.host.sampling import ALL_TOKENS
 from specsim.properties.composite import composite
 from specsim.properties.distribution import EVERYTHING, NOTHING, Outcome, Row
 from specsim.properties.strategies.arrays import Bulk, bulk, mostly
+from specsim.properties.strategies.limits import limits
 from specsim.properties.strategies.sampling_scenes import (
     VOCABULARIES,
     ChainScene,
@@ -93,6 +94,21 @@ def exact_row(logits: Logits, filters: Filters) -> Row | None:
     return tuple(normalised([share if share >= least else NOTHING for share in by_p]))
 
 
+def depends_on_ties(logits: Logits, filters: Filters) -> bool:
+    """Return whether a filter, or the largest logit, cuts through tokens that are equally likely."""
+    weights = [NOTHING if logit is None else Fraction(2) ** logit for logit in logits]
+    if filters.is_greedy:
+        return weights.count(max(weights)) > 1
+    least = sorted(weights, reverse=True)[: filters.top_k][-1]
+    shares = normalised([weight if weight >= least else NOTHING for weight in weights])
+    kept = keep_mass(shares, filters.top_p) or shares
+    last = min(share for share, is_kept in zip(shares, kept, strict=True) if is_kept)
+    mass_above = sum((share for share in shares if share > last), NOTHING)
+    needed = max(filters.top_p - mass_above, NOTHING) / last
+    is_cut_by_p = filters.top_p < 1 and needed <= shares.count(last) - 1 + CLOSE
+    return is_cut_by_p or (least > 0 and sum(weight >= least for weight in weights) > filters.top_k)
+
+
 def keep_mass(shares: list[Fraction], top_p: Fraction) -> list[Fraction] | None:
     """Return the distribution of the largest shares whose mass reaches ``top_p``, or None if it is reached closely."""
     if top_p == 1:
@@ -119,12 +135,15 @@ def is_dyadic(row: Row) -> bool:
 
 
 @cache
-def catalogue(vocab_size: int, filters: Filters) -> tuple[tuple[Logits, Row], ...]:
-    """Return every row of small logits whose exact distribution is dyadic, with that distribution."""
+def catalogue(vocab_size: int, filters: Filters, *, ties_are_free: bool = False) -> tuple[tuple[Logits, Row], ...]:
+    """Return every row of small logits whose exact distribution is dyadic, with that distribution.
+
+    Where any of several equal tokens may be kept, no row depends on which of them are.
+    """
     found = []
     for logits in product(LOGITS, repeat=vocab_size):
         row = None if logits.count(FORBIDDEN) == vocab_size else exact_row(logits, filters)
-        if row is not None and is_dyadic(row):
+        if row is not None and is_dyadic(row) and not (ties_are_free and depends_on_ties(logits, filters)):
             found.append((logits, row))
     return tuple(found)
 
@@ -138,7 +157,7 @@ def make_scene(
     source: Bulk, topology: Topology, vocab_size: int, filters: Filters, num_steps: int, *, is_uneven: bool = False
 ) -> LogitScene:
     """Return a scene on a given shape."""
-    rows = catalogue(vocab_size, filters)
+    rows = catalogue(vocab_size, filters, ties_are_free=limits().ties_are_free)
     rows = uneven(rows) if is_uneven else rows
     chosen = [rows[source.integer(0, len(rows) - 1)] for _ in range(len(topology))]
     tree = TreeScene(topology, draft_tokens(source, topology, vocab_size), tuple(row for _, row in chosen), num_steps)
@@ -237,7 +256,7 @@ def make_logit_chain(
 
 def pick_logits(source: Bulk, vocab_size: int, filters: Filters) -> tuple[Logits, Row]:
     """Return a row of small logits with its exact distribution; every other one is uneven where there is such a row."""
-    rows = catalogue(vocab_size, filters)
+    rows = catalogue(vocab_size, filters, ties_are_free=limits().ties_are_free)
     rows = uneven(rows) if source.integer(0, 1) else rows
     return rows[source.integer(0, len(rows) - 1)]
 

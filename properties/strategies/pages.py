@@ -36,8 +36,8 @@ def paged_sizes() -> SearchStrategy[int]:
 
 @made_once
 def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
-    """Return a strategy of lengths: most often one below, at or above a page's end, or up to ``reach`` before it."""
-    before = st.one_of(st.sampled_from((0, 1, -1)), st.integers(1, reach))
+    """Return a strategy of lengths: most often around a page's end, many at it, or up to ``reach`` before it."""
+    before = st.one_of(st.sampled_from((0, 0, 1, -1)), st.integers(1, reach))
     near = st.builds(lambda pages, short: max(0, pages * page_size - short), st.integers(1, 3), before)
     return mostly(near, lengths(), one_in=6)
 

@@ -6,7 +6,16 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.arrays import (
+    LENGTH_DTYPES,
+    MAX_REQUESTS,
+    Arguments,
+    Array,
+    Bulk,
+    bulk,
+    mostly,
+    one_of_evenly,
+)
 from specsim.properties.strategies.compact import OVERLAP_KINDS, pairs
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import with_entry
@@ -22,7 +31,7 @@ def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     row = INDEXER_PAGE_KEYS * (head_dim + 4 * head_dim // 128)
     lengths = draw(mostly(_layers(num_pages), st.just(()), one_in=12))
     count = draw(_counts(8)) if max_requests else 0
-    kind = draw(st.sampled_from(("window", *OVERLAP_KINDS)))
+    kind = draw(one_of_evenly(st.just("window"), st.sampled_from(OVERLAP_KINDS)))
     if kind == "window":
         targets, sources = window_pairs(source, count, num_pages * INDEXER_PAGE_KEYS)
     else:
@@ -44,8 +53,8 @@ def _layers(num_pages: int) -> SearchStrategy[tuple[int, ...]]:
 
 @made_once
 def _counts(most: int) -> SearchStrategy[int]:
-    """Return a strategy of numbers of pairs, now and then none."""
-    return mostly(st.integers(min(1, most), most), st.just(0), one_in=12)
+    """Return a strategy of numbers of pairs, one in four none."""
+    return mostly(st.integers(min(1, most), most), st.just(0), one_in=4)
 
 
 def window_pairs(source: Bulk, count: int, num_slots: int) -> tuple[Array, Array]:

@@ -23,13 +23,17 @@ SEEDS = (0, 1, 2**32 - 1, 2**32, LARGEST_SEED)
 def sample_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of several nodes a request, and seeds and positions of which some are the largest there are.
 
-    Every third call has one node a request, as one after a prompt has.
+    Every third call has one node a request, as one after a prompt has, and every third rows of tokens that are nearly
+    as likely as each other, so that the noise decides.
     """
     case = draw(target_probabilities(max_requests))
     num_nodes, num_requests = case.pop("num_draft_tokens"), len(case["temperature"])
     if draw(mostly(st.just(False), st.just(True), one_in=3)):
         case["logits"], num_nodes = case["logits"][::num_nodes].copy(), 1
     source = draw(bulk())
+    if draw(mostly(st.just(False), st.just(True), one_in=3)):
+        case |= filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * num_requests)
+        case["logits"] = source.eighths(case["logits"].shape, -8, 8).astype(case["logits"].dtype)
     seeds = source.integers(num_requests, 0, LARGEST_SEED)
     start = source.integers((num_requests, 1), 0, draw(st.sampled_from((8, 2**20, LARGEST_POSITION - num_nodes))))
     positions = start + source.integers((num_requests, num_nodes), 0, num_nodes)

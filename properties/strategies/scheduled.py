@@ -222,7 +222,7 @@ def scatter_compact_to_strided(draw: DrawFn, max_requests: int = MAX_REQUESTS) -
 @composite
 def ragged_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
-    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
+    page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = near_a_page(page_size, page_size) if page_size > 1 else lengths()
     requests = draw(batch(st.tuples(committed, _verify_lens(8, 0)), max_requests))
     longest = max((length + own for length, own in requests), default=0)

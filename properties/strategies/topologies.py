@@ -69,14 +69,14 @@ def _taken(size: Sizes) -> Sizes:
 def batch(
     request: SearchStrategy[T], max_requests: int = MAX_REQUESTS, axis: str = "request"
 ) -> SearchStrategy[list[T]]:
-    """Return a strategy of batches along an axis: lists of requests, now and then the empty one."""
+    """Return a strategy of batches along an axis: lists of requests, one in eight the empty one."""
     if max_requests == 0:
         return st.just([])
     fewest = nearest(axis, 1)
     several = st.lists(request, min_size=fewest, max_size=max(fewest, nearest(axis, max_requests)))
     empty: list[T] = []
     takes_empty = limits().takes_empty and nearest(axis, 0) == 0
-    return mostly(several, st.just(empty), one_in=12) if takes_empty else several
+    return mostly(several, st.just(empty), one_in=8) if takes_empty else several
 
 
 @made_once

@@ -13,7 +13,6 @@ from specsim.properties.strategies.arrays import (
     Bulk,
     bulk,
     mostly,
-    one_of_evenly,
     overridden,
 )
 from specsim.properties.strategies.limits import nearest, sized
@@ -30,7 +29,7 @@ _LOGITS = (0, -1, 2**62, -(2**62))
 @composite
 def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
-    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
+    page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
     longest = max(committed, default=0) + tokens_per_request

@@ -94,6 +94,12 @@ if TYPE_CHECKING:
     help="Check the operations of the toy models too; an implementation with a worker or one of them gets them anyway.",
 )
 @exhaustive.exhaustive_option
+@click.option(
+    "--reach",
+    "must_reach",
+    is_flag=True,
+    help="Print which rare situations the examples of each property came to, and require all of them.",
+)
 @excluded.strict_option
 @known.known_options
 @with_limits
@@ -123,6 +129,7 @@ def check(
     without: tuple[str, ...],
     with_models: bool,
     is_exhaustive: bool,
+    must_reach: bool,
     is_strict: bool,
     known_file: Path | None,
     known_to_write: Path | None,
@@ -173,6 +180,7 @@ def check(
         is_strict=is_strict,
         most=most,
         nodes=nodes,
+        must_reach=must_reach,
     )
     with workers(implementation, wanted.jobs, wanted.limits) as (supervisor, prepared):
 
@@ -250,5 +258,5 @@ def _options(wanted: "Wanted", limits: Limits) -> str:
     }
     words = [f"--{name} {value}" for name, value in given.items() if value is not None]
     words += ["--exhaustive"] * (wanted.nodes is not None)
-    words += ["--models"] * wanted.with_models + ["--strict"] * wanted.is_strict
+    words += ["--models"] * wanted.with_models + ["--strict"] * wanted.is_strict + ["--reach"] * wanted.must_reach
     return " ".join([*words, *(f"--operation {name}" for name in wanted.operations or ())])

@@ -140,6 +140,7 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
                 "margin_cases": entry.margin_cases,
                 "inconclusive": entry.inconclusive,
                 "reach": entry.reach,
+                "tags": entry.tags,
                 "cut": entry.cut,
                 "not_run": entry.not_run,
             }
@@ -211,8 +212,20 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
     reach = [count for entry in report.properties.values() for count in entry.reach.values()]
     if reach:
         say(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
+    if report.must_reach:
+        _print_tags(report)
     if report.margin_cases:
         say(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples, which rounding may decide")
+
+
+def _print_tags(report: "Report") -> None:
+    """Print how many examples of each property came to each of its tags."""
+    table = plain_table("property", "situation", "#examples")
+    for name, one in report.properties.items():
+        for tag, count in one.tags.items():
+            table.add_row(name, tag, f"{count:,} of {one.examples:,}")
+    if table.rows:
+        print_table(table)
 
 
 def _defined(report: "Report") -> str:

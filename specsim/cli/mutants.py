@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,12 +148,22 @@ def _recorded(read: Callable[[Path], Any], record: Path, option: str) -> Any:
         ) from error
 
 
+def median_of(found: "Matrix", mutant: str) -> float | None:
+    """Return the median of the examples at which a mutant died first; None if it lives with half of the seeds."""
+    from specsim.properties.mutants.kills import median_example
+
+    middle = median_example(found.first_examples(mutant))
+    return middle if isfinite(middle) else None
+
+
 def _document(found: "Matrix") -> dict[str, object]:
     rows = []
     for name, by in found.kills.items():
         examples = found.first_examples(name)
         died = sum(example is not None for example in examples)
-        rows.append({"id": name, "killed_by": list(by), "seeds": died, "first_examples": list(examples)})
+        middle = median_of(found, name)
+        row = {"id": name, "killed_by": list(by), "seeds": died, "first_examples": list(examples), "median": middle}
+        rows.append(row)
     return {
         "total": len(found.kills),
         "killed": len(found.kills) - len(found.survivors),
@@ -176,9 +187,11 @@ def _print(found: "Matrix", unseen: frozenset[str]) -> None:
     table = plain_table("mutant", "#seeds", "#first example", "#killed by", "properties")
     for name, by in found.kills.items():
         examples = [example for example in found.first_examples(name) if example is not None]
-        span = dict.fromkeys(str(bound(examples)) for bound in (min, max)) if examples else {"-": None}
+        span = " to ".join(dict.fromkeys(str(bound(examples)) for bound in (min, max) if examples)) or "-"
+        middle = median_of(found, name) if len(found.seeds) > 1 else None
+        span += "" if middle is None else f", median {middle:g}"
         shown = ", ".join(by[:SHOWN_PROPERTIES]) + (" …" if len(by) > SHOWN_PROPERTIES else "")
-        table.add_row(name, str(len(examples)), " to ".join(span), str(len(by)), shown or "SURVIVES")
+        table.add_row(name, str(len(examples)), span, str(len(by)), shown or "SURVIVES")
     print_table(table)
     for name, seed in found.survived:
         what = "not seen under the limits" if name in unseen else "survivor"

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from specsim.environment import INTERPRETER, says_yes
 
 
@@ -24,7 +26,8 @@ def _reading_once(function: Callable[..., Any]) -> Callable[..., Any]:
         # NOTE: where kernels are compiled, nothing of Triton's interpreter is needed, nor has to be there.
         from specsim.gpu.launching.interpreter import read_once
 
-        with read_once():
+        # NOTE: arithmetic on numbers that are none is silent on a GPU; NumPy would warn.
+        with read_once(), np.errstate(all="ignore"):
             return function(*positional, **named)
 
     return call

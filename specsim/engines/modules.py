@@ -28,7 +28,7 @@ class SourceModule(ModuleType):
         self.__dict__.update(given)
         self._source = Source(path)
         self._tree = tree
-        self._given = frozenset(given)
+        self._given = dict(given)
         self._done: set[int] = set()
         self._running: set[int] = set()
         self._methods: dict[str, Callable[..., Any]] = {}
@@ -69,6 +69,8 @@ class SourceModule(ModuleType):
                 try:
                     with _among_modules(self):
                         exec(self._compiled(self._source.statements[number]), self.__dict__)
+                    # NOTE: one statement imports several names, of which only some are given.
+                    self.__dict__.update(self._given)
                     self._done.add(number)
                 finally:
                     self._running.discard(number)

@@ -136,3 +136,14 @@ def test_a_replayed_law_that_has_too_few_samples_is_undecided(specsim, path, mon
     line, because = both(specsim, "replay", path)
     assert because == [f"{path}: 80 samples notice w = 0.15"]
     assert line.startswith("inconclusive: 1 cases, because ")
+
+
+def test_a_situation_that_no_example_came_to_is_a_reason_with_reach_only(specsim):
+    agreement = "agreement.verify_tree_greedy"
+    command = ("check", "specsim.reference", "--property", agreement, "--examples", 1, "--seed", 1)
+    assert specsim(*command).exit_code == 0
+    found = specsim(*command, "--reach")
+    assert "equal siblings" in found.stdout and "0 of 1" in found.stdout
+    assert f"because {agreement} never came to " in found.stdout.splitlines()[-1]
+    reached = json.loads(specsim(*command, "--reach", "--json").stdout)
+    assert reached["verdict"] == "inconclusive" and reached["properties"][agreement]["tags"]["equal siblings"] == 0

@@ -42,8 +42,8 @@ def test_json(specsim, asked):
         "seed": 5,
         "seeds": [5],
         "mutants": [
-            {"id": "BT-1", "killed_by": ["tree.a", "tree.b"], "seeds": 1, "first_examples": [1]},
-            {"id": "BT-2", "killed_by": [], "seeds": 0, "first_examples": [None]},
+            {"id": "BT-1", "killed_by": ["tree.a", "tree.b"], "seeds": 1, "first_examples": [1], "median": 1},
+            {"id": "BT-2", "killed_by": [], "seeds": 0, "first_examples": [None], "median": None},
         ],
         "survivors": ["BT-2"],
         "survived": [{"id": "BT-2", "seed": 5}],
@@ -64,6 +64,7 @@ def test_json_of_several_seeds(specsim, asked):
         "killed_by": ["tree.a", "tree.b"],
         "seeds": 2,
         "first_examples": [2, 7],
+        "median": 4.5,
     }
     assert document["survived"] == [{"id": "BT-2", "seed": 1}]
 
@@ -82,7 +83,7 @@ def test_table_of_several_seeds(specsim, asked):
     asked.append(OF_TWO_SEEDS)
     lines = specsim("mutants", "--seeds", 2).stdout.splitlines()
     rows = [line.split() for line in lines]
-    assert ["BT-1", "2", "2", "to", "7", "2", "tree.a,", "tree.b"] in rows
+    assert ["BT-1", "2", "2", "to", "7,", "median", "4.5", "2", "tree.a,", "tree.b"] in rows
     assert ["BT-2", "1", "1", "1", "tree.b"] in rows
     assert lines[-2:] == ["survivor: BT-2 lives with seed 1", "1 of 2 mutants killed, seeds 0 to 1"]
 

@@ -10,6 +10,8 @@ from specsim.engines.adapter import Definition, Engine, open_engine
 from specsim.engines.kernels import has_gpu
 
 WRITTEN_FOR = "0.33.0"
+GENERATORS = "vllm.v1.worker.gpu.sample.gumbel"
+SAMPLER_OF_CHAINS = "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils"
 
 
 @cache
@@ -24,13 +26,32 @@ def engine() -> Engine:
     return open_engine("vllm", WRITTEN_FOR, _given())
 
 
+@cache
+def engine_with_coins() -> Engine:
+    """Return the installed vLLM with generators that return coins: where its sampler draws by hashes of positions.
+
+    Raises
+    ------
+    EngineNotInstalled
+        It is not there.
+    """
+    from specsim.engines.vllm.coins import murmur3_uniform32, tl_rand32
+
+    generators = {"tl_rand32": tl_rand32, "murmur3_uniform32": murmur3_uniform32}
+    return open_engine("vllm", WRITTEN_FOR, {**_given(), GENERATORS: generators})
+
+
 def in_release(name: str, *modules: str) -> Definition:
     """Name a definition of vLLM and the modules that have had it, below ``vllm``."""
     return Definition(name, tuple(f"vllm.{module}" for module in modules))
 
 
 def _given() -> dict[str, dict[str, Any]]:
+    # NOTE: Triton is not imported where the adapter's tables alone are read.
+    from specsim.engines.vllm.interpreted import log1p
+
     return {
+        SAMPLER_OF_CHAINS: {} if has_gpu() else {"tldevice": SimpleNamespace(log1p=log1p)},
         "vllm.triton_utils.importing": {"HAS_TRITON": True},
         "vllm.platforms": {
             "current_platform": SimpleNamespace(

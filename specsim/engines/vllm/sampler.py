@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
 from specsim.engines.chains import Chains, Outputs, chains_of, draw, sampler_of
 from specsim.engines.vllm.release import engine, in_release
@@ -14,6 +15,7 @@ MODULE = "v1.sample.rejection_sampler"
 REJECTION_SAMPLE = in_release("rejection_sample", MODULE)
 RANDOM_KERNEL = in_release("rejection_random_sample_kernel", MODULE)
 RECOVERED_KERNEL = in_release("sample_recovered_tokens_kernel", MODULE)
+GREEDY_KERNEL = in_release("rejection_greedy_sample_kernel", MODULE)
 RANDOM_SAMPLE = in_release("random_sample", "v1.sample.ops.topk_topp_sampler")
 BLOCK_SIZE = 8192
 """Of the vocabulary, as vLLM launches its kernel."""
@@ -120,6 +122,28 @@ def chain_speculative_sampling_without_coins(
     return output_tokens, (output_tokens >= 0).sum(1).int() - 1
 
 
+def verify_chain_greedy(
+    draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor", target_predict: "torch.Tensor", max_num_drafts: int
+) -> Outputs:
+    """Launch vLLM's kernel for greedy requests, on the target's choices of each draft and after all of them."""
+    num_requests = len(cu_num_drafts) - 1
+    rows, bonus_rows = _rows_of(draft_tokens, cu_num_drafts)
+    output_tokens = cu_num_drafts.new_full((num_requests, count_tokens(max_num_drafts)), -1)
+    engine().get(GREEDY_KERNEL)[(num_requests,)](
+        output_tokens,
+        cu_num_drafts[1:].contiguous(),
+        draft_tokens,
+        target_predict[rows],
+        target_predict[bonus_rows],
+        None,
+        max_num_drafts,
+        None,
+        None,
+        False,
+    )
+    return output_tokens, (output_tokens >= 0).sum(1).int() - 1
+
+
 def _rows_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
     """Return the target's row of every draft, and that of the token after all drafts of each request."""
     import torch
@@ -150,5 +174,6 @@ def _races(chains: Chains, target_probs: "torch.Tensor", num_accepted_drafts: li
 
 TABLE = (
     Adapted(sampler_of(_with_coins), (RANDOM_KERNEL, RECOVERED_KERNEL)),
+    Adapted(verify_chain_greedy, (GREEDY_KERNEL,)),
     Adapted(chain_speculative_sampling_without_coins, (REJECTION_SAMPLE, RANDOM_SAMPLE)),
 )

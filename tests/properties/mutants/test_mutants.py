@@ -76,6 +76,11 @@ def test_no_mutant_survives_and_no_property_is_powerless(matrix):
     assert missed_later(missed, [one for one in all_properties() if is_law(one.name)]) == []
 
 
+def test_every_mutant_dies_within_a_third_of_the_examples_with_half_of_the_seeds():
+    late = {name: row.median for name, row in read_kills(KILLS).rows.items() if row.median > EXAMPLES / 3}
+    assert not late, f"{late}; their strategies should draw what shows them more often"
+
+
 @pytest.mark.parametrize("name", sorted(ACCEPT_BAD_INPUT))
 def test_no_quick_law_finds_who_takes_bad_input(name):
     laws = [one for one in all_properties() if is_law(one.name) and not one.is_slow]

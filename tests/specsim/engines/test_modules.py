@@ -51,6 +51,12 @@ def test_what_a_name_needs_is_really_imported(tree):
         tree.module("toy.kernels").use_missing()
 
 
+def test_a_given_name_stays_where_a_statement_binds_others_too(lay_out):
+    files = {"both.py": "from toy.two import given, other\n", "two.py": "given, other = 'theirs', 'other'\n"}
+    both = SourceTree("toy", lay_out("toy", files), {"toy.both": {"given": "ours"}}).module("toy.both")
+    assert (both.other, both.given) == ("other", "ours")
+
+
 def test_imports_inside_functions_lead_to_the_files_too(tree):
     assert tree.module("toy.kernels").late() == 3
 
