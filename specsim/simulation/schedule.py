@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from specsim.rejection import Reason, check_range
 from specsim.simulation.numbers import NumDrafts
+from specsim.simulation.verification import Verification
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Schedule:
     num_drafts : NumDrafts or None
         Chooses for every iteration how many steps each of its requests drafts, from 0 to those of the iteration; None
         for as many as these. For workers that mix them.
+    verification : Verification or None
+        How many drafts of an iteration are verified, and in which mode; None for all of them. For chains, on workers
+        that schedule verifies.
 
     Raises
     ------
@@ -49,6 +53,7 @@ class Schedule:
     clips_drafts: bool = False
     num_drafts: NumDrafts | None = None
     depth: int | None = None
+    verification: Verification | None = None
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None:
