@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from specsim.cli import drafting as drafts
 from specsim.cli import simulate_options as options
@@ -25,6 +24,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
+from specsim.cli.verify_options import verified_in_words, with_verification
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
@@ -38,7 +38,8 @@ from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
 HASH_VOCABULARY = 256
@@ -81,6 +82,7 @@ SECTIONS = {
         "graphs",
         "lockstep",
     ),
+    "Scheduled verification": ("verify_budget", "verify_mode"),
     "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed"),
     "Rules about logits": (
         "frequency_penalty",
@@ -181,6 +183,7 @@ SECTIONS = {
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
 )
+@with_verification
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
@@ -244,6 +247,7 @@ def simulate(
     sampling: SamplingParameters | None,
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
+    verification: Verification | None,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -254,12 +258,13 @@ def simulate(
     and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
     --logprobs and --hidden-states compare those of greedy requests with plain decoding's, and with --lockstep those
     of all requests between both workers. Drafts of NGRAM depend on all requests before, so that its sampled outputs
-    are not compared with a run of one request at a time.
+    are not compared with a run of one request at a time. With --verify-budget what is verified of a request depends
+    on those beside it, and sampled outputs are compared with those of a second run of the same batches.
     """
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
     else:
-        _require_alone("--drafter", "algorithm", "multi_layer")
+        options.require_alone("--drafter", "algorithm", "multi_layer")
         record = drafts.drafter_named(drafter)
         algorithm = record.algorithm.value
         drafts.require_sides(record, (worker, "reference") if lockstep else (worker,))
@@ -288,7 +293,7 @@ def simulate(
     drafting = store.fill(drafts.drafting_of(plan, record))
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
-    schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache)
+    schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     model = replace(
         model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
@@ -329,7 +334,7 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=build(worker, 1, IN_TURN) if is_compared_alone else None,
+            alone=build(worker, *schedule.again(batch)) if is_compared_alone else None,
             schedule=schedule,
         )
     divergence = None
@@ -354,7 +359,7 @@ def simulate(
     else:
         table = plain_table("figure", "#value")
         for name, value in figures.items():
-            if name not in NESTED:
+            if name not in NESTED and value != {}:
                 table.add_row(name, _in_words(name, value))
         print_table(table)
         for mismatch in report.mismatches:
@@ -366,25 +371,12 @@ def simulate(
     finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
 
 
-def _require_alone(option: str, *others: str) -> None:
-    """Check that an option is given without some others.
-
-    Raises
-    ------
-    Failed
-        USAGE: one of them is given too.
-    """
-    context = click.get_current_context()
-    given = [one for one in others if context.get_parameter_source(one) is not ParameterSource.DEFAULT]
-    if given:
-        other = f"--{given[0].replace('_', '-')}"
-        raise Failed(f"{other} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
-
-
 def _in_words(name: str, value: Any) -> str:
     """Return a figure as users read it."""
     if name == "histogram":
         return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
+    if name == "scheduled_verify":
+        return verified_in_words(value)
     if value is None:
         return "not compared" if name in COMPARISONS else "none"
     if isinstance(value, bool):

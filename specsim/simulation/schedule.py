@@ -64,6 +64,15 @@ class Schedule:
         because = "it is a part of what requests may need"
         check_range(Reason.PROBABILITY_OUT_OF_RANGE, "promised", self.promised, because, 0, 1)
 
+    def again(self, max_batch: int) -> tuple[int, "Schedule"]:
+        """Return in batches of which size, and how, sampled requests are decoded again to the same outputs.
+
+        One at a time, unless what is verified of a request depends on those beside it.
+        """
+        if self.verification is None:
+            return 1, Schedule(num_drafts=self.num_drafts)
+        return max_batch, self
+
 
 IN_TURN = Schedule()
 """One turn after another, prompts whole, and room for everything that was admitted."""
