@@ -159,7 +159,7 @@ class Poisoned(CallsByName):
 
 
 def _poisoned(strided: Array, verify_lens: Array, num_draft_tokens: int) -> Array:
-    """Return rows of which those that were not computed hold numbers of the range of all that no forward has written."""
+    """Return rows of which those that were not computed hold numbers that no forward has written."""
     rows = strided.reshape(len(verify_lens), num_draft_tokens, -1).copy()
     is_void = np.arange(num_draft_tokens) >= verify_lens[:, None]
     huge = np.random.default_rng(int(verify_lens.sum())).integers(0, 2**32, size=rows.shape)

@@ -19,7 +19,7 @@ from specsim.rules import REASONS_FOR_V1, ServerConfig, resolve
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
 from specsim.simulation.worker import SynchronousWorker, Worker
 
-SCHEDULING = ("overlap", "chunking", "prefix_cache")
+SCHEDULING = ("overlap", "chunking", "prefix_cache", "verify_mode")
 """Factors that a worker does not depend on: cells that differ in these alone are asked about with one worker."""
 
 
