@@ -43,7 +43,7 @@ def admit(
     -----
     Source: semantics Q.1.3, Q.1.4.
     """
-    if limits is None or limits.mode is VerifyMode.STATIC:
+    if limits is None:
         return None
     num_requests, width = phase.num_requests, phase.num_draft_tokens
     tokens = phase.draft_token.reshape(num_requests, width)

@@ -33,7 +33,7 @@ from specsim.simulation.scheduler_protocol import MakeScheduler, SchedulerProtoc
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration, tell_numbers
-from specsim.simulation.verification import VerifiedCounters, VerifyBudgets
+from specsim.simulation.verification import VerifiedCounters, VerifyBudgets, VerifyMode
 from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
@@ -95,7 +95,9 @@ class Engine:
         self._clips_drafts = schedule.clips_drafts
         self._num_drafts = schedule.num_drafts
         verification, num_steps = schedule.verification, worker.config.num_steps
-        self._budgets = None if verification is None else VerifyBudgets(verification, num_steps)
+        self._budgets: VerifyBudgets | None = None
+        if verification is not None and verification.mode is not VerifyMode.STATIC:
+            self._budgets = VerifyBudgets(verification, num_steps)
         self.verified = VerifiedCounters()
         self.scheduler: SchedulerProtocol = make_scheduler(
             worker.config,
