@@ -34,10 +34,9 @@ def _admitting(admit: Admit) -> dict[str, Any]:
 
     def changed(loop: type[Loop]) -> Any:
         def _admit(self: Any, drafted: VerifyInput, limits: VerifyLimits | None, widths: Widths) -> Admitted | None:
-            correct = partial(loop._admit, self)
-            if limits is None:
-                return correct(drafted, limits, widths)
-            return admit(self, correct, drafted, limits, widths)
+            correct: Function = partial(loop._admit, self)
+            admitted: Admitted | None = correct(drafted, limits, widths)
+            return admitted if limits is None else admit(self, correct, drafted, limits, widths)
 
         return type(loop.__name__, (loop,), {"_admit": _admit})
 

@@ -132,7 +132,7 @@ class VerifiedCounters:
     ----------
     num_drafts : int
         Drafts that there were.
-    num_verified, num_accepted : int
+    num_verified, num_accepted_drafts : int
         Those of them that were verified, and accepted.
     num_trimmed : int
         Those that were not kept because of the cut, although the target accepts them; known where all rows are run.
@@ -140,16 +140,18 @@ class VerifiedCounters:
 
     num_drafts: int = 0
     num_verified: int = 0
-    num_accepted: int = 0
+    num_accepted_drafts: int = 0
     num_trimmed: int = 0
 
-    def count(self, verified: Verified, num_drafts: Sequence[int], num_accepted: Sequence[int]) -> "VerifiedCounters":
+    def count(
+        self, verified: Verified, num_drafts: Sequence[int], num_accepted_drafts: Sequence[int]
+    ) -> "VerifiedCounters":
         """Count an iteration, one entry a request."""
         return replace(
             self,
             num_drafts=self.num_drafts + sum(num_drafts),
             num_verified=self.num_verified + sum(verified.num_verified_drafts()),
-            num_accepted=self.num_accepted + sum(num_accepted),
+            num_accepted_drafts=self.num_accepted_drafts + sum(num_accepted_drafts),
             num_trimmed=self.num_trimmed + int(verified.trim.sum()),
         )
 
@@ -158,7 +160,7 @@ class VerifiedCounters:
         return {
             "num_drafts": self.num_drafts,
             "num_verified_drafts": self.num_verified,
-            "num_accepted_drafts": self.num_accepted,
+            "num_accepted_drafts": self.num_accepted_drafts,
             "num_cut_drafts": self.num_drafts - self.num_verified,
             "num_trimmed_drafts": self.num_trimmed,
         }

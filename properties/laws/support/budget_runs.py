@@ -209,7 +209,15 @@ def played(engine: Engine) -> list[Iteration]:
     return iterations
 
 
-BUDGETS = (Constant(2), OfSurvivals(2), Constant(1), Constant(4), Constant(0), OfSurvivals(3), Constant(None))
+BUDGETS: tuple[Budget, ...] = (
+    Constant(2),
+    OfSurvivals(2),
+    Constant(1),
+    Constant(4),
+    Constant(0),
+    OfSurvivals(3),
+    Constant(None),
+)
 """The first of them are those that cut most runs in the middle of chains."""
 
 _PATTERNS = ((), (MOST, 1), (2, 0, MOST))

@@ -18,6 +18,8 @@ from specsim.simulation.models.hash_model import HashModel
 REFERENCE = load("specsim.reference")
 OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
 ON_OPERATIONS = {
+    "budget_engine.budgets_keep_the_autoregressive_law",
+    "budget_engine.rows_after_the_cut_decide_nothing",
     "drawn_engine.drafts_change_no_draw",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",

@@ -87,7 +87,7 @@ def test_every_drafter_decodes_the_same_within_a_budget(name, mode, pool):
         assert all(sum(one.verified.num_verified_drafts()) <= budget for one in iterations)
         assert engine.verified.num_verified == sum(sum(one.verified.num_verified_drafts()) for one in iterations)
         assert (engine.verified.num_verified > 0) == (budget > 0)
-        assert engine.verified.num_accepted <= engine.verified.num_verified <= engine.verified.num_drafts
+        assert engine.verified.num_accepted_drafts <= engine.verified.num_verified <= engine.verified.num_drafts
 
 
 @pytest.mark.parametrize("sampling", [None, SAMPLED], ids=["greedy", "sampled"])
@@ -125,7 +125,7 @@ def test_without_a_budget_all_drafts_are_verified(mode):
 def test_accepted_and_trimmed_drafts_are_those_of_a_run_without_a_budget():
     engine, run = engine_of("eagle_v2", VerifyMode.CAP_ACCEPT, FixedBudget(0), replace(MODEL, agreement=1.0))
     played(engine, run)
-    assert engine.verified.num_accepted == engine.verified.num_verified == 0
+    assert engine.verified.num_accepted_drafts == engine.verified.num_verified == 0
     assert engine.verified.num_trimmed == engine.verified.num_drafts > 0
 
 
