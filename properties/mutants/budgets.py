@@ -51,7 +51,7 @@ def _by_current_survivals(
     worker: Any, correct: Function, drafted: VerifyInput, limits: VerifyLimits, widths: Widths
 ) -> Admitted | None:
     """Verify as many drafts as these very drafts are expected to have accepted."""
-    admitted = require_present("admitted", correct(drafted, limits, widths))
+    admitted: Admitted = require_present("admitted", correct(drafted, limits, widths))
     expected = int(np.multiply.accumulate(admitted.confidence, axis=1).sum())
     changed: Admitted = correct(drafted, replace(limits, budget=expected), widths)
     return changed
@@ -61,7 +61,7 @@ def _remainder_of_the_last(
     worker: Any, correct: Function, drafted: VerifyInput, limits: VerifyLimits, widths: Widths
 ) -> Admitted | None:
     """Verify further drafts of the last request in the rows that are left of the bucket."""
-    admitted = require_present("admitted", correct(drafted, limits, widths))
+    admitted: Admitted = require_present("admitted", correct(drafted, limits, widths))
     lengths = admitted.verify_lens.copy()
     left = admitted.num_tokens - int(lengths.sum())
     lengths[-1] = min(int(lengths[-1]) + left, drafted.num_draft_tokens)
@@ -72,7 +72,7 @@ def _of_the_neighbour(
     worker: Any, correct: Function, drafted: VerifyInput, limits: VerifyLimits, widths: Widths
 ) -> Admitted | None:
     """Give each request the verify length of the one before it."""
-    admitted = require_present("admitted", correct(drafted, limits, widths))
+    admitted: Admitted = require_present("admitted", correct(drafted, limits, widths))
     return replace(admitted, verify_lens=np.roll(admitted.verify_lens, 1))
 
 

@@ -21,7 +21,7 @@ FAULTS = {
     "OWN-4955": "features without the last committed row",
     "OWN-4951": "rows that are left as rows of the last request",
 }
-SEEDS, EXAMPLES = range(2), 30
+SEEDS, EXAMPLES = range(1), 30
 
 
 @pytest.mark.parametrize("number", FAULTS, ids=list(FAULTS.values()))
@@ -50,6 +50,6 @@ def test_what_follows_the_rows_of_a_request_may_be_anything():
 
 @pytest.mark.parametrize("one", OF_WHOLE_RUNS, ids=[one.name for one in OF_WHOLE_RUNS])
 def test_the_reference_keeps_the_laws(one):
-    report, failure = run_property(one, load("specsim.reference"), 7, 45, is_shrunk=False)
+    report, failure = run_property(one, load("specsim.reference"), 7, 12, is_shrunk=False)
     assert failure is None
     assert report.examples > 0
