@@ -1,15 +1,15 @@
 """Penalties: logits of tokens that a text holds already."""
 
 from specsim.gpu.kernels import penalties as kernels
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Launch
-from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
 
-TOKENS, COMPARED = 1024, 4
-"""Tokens of a program, eight a thread of four warps, and the nodes that it compares them with at once."""
+TOKENS, REGISTERS = 1024, 64
+"""Tokens of a program, eight a thread of four warps, and registers of a thread: a multiprocessor has room for eight."""
 
 INPUTS = (
     "token_counts",
@@ -23,22 +23,23 @@ INPUTS = (
 
 @operation
 def apply_penalties(call: Call) -> Launch | None:
-    """Penalise logits in one launch; a program compares some tokens with all nodes that its node sees."""
+    """Penalise logits in one launch; a program has some tokens of all nodes of a request, or of fewer nodes."""
     logits, num_nodes = call.arguments["logits"], call.axes["num_draft_tokens"]
     num_rows, vocab = call.outputs.shape
     if num_rows == 0:
         return None
-    nodes = power_of_two(num_nodes)
-    compared = choose_block(nodes, COMPARED)
-    tokens = choose_block(vocab, TOKENS, max(1, LARGEST_TILE // compared))
+    num_requests, nodes = num_rows // num_nodes, power_of_two(num_nodes)
+    tokens = choose_block(vocab, TOKENS)
+    num_blocks = ceil_div(vocab, tokens)
+    group = power_of_two(ceil_div(nodes, chunks_to_fill(num_requests * num_blocks, nodes)))
     return Launch(
         Plan(
             kernels._apply_penalties_kernel,
-            grid=(num_rows, ceil_div(vocab, tokens)),
+            grid=(num_requests * ceil_div(num_nodes, group), num_blocks),
             sizes={"num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants={"EXACT": bool(call.axes["exact"]), "NODES": nodes},
-            tunables={"BLOCK": tokens, "COMPARED": compared},
-            options={"enable_fp_fusion": False},
+            tunables={"GROUP": group, "BLOCK": tokens},
+            options={"enable_fp_fusion": False, "maxnreg": REGISTERS},
         ),
         inputs={"logits": logits, **call.contiguous(*INPUTS)},
         outputs=call.returned(),

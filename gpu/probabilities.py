@@ -96,10 +96,13 @@ def target_probabilities(call: Call) -> list[Launch]:
     return filter_rows(call, call.outputs, "logits", call.axes["num_draft_tokens"], *FILTERS)
 
 
-def filter_rows(call: Call, filtered: torch.Tensor, values: str, num_nodes: int, *names: str) -> list[Launch]:
+def filter_rows(
+    call: Call, filtered: torch.Tensor, values: str, num_nodes: int, *names: str, keeps_open: bool = False
+) -> list[Launch]:
     """Filter the rows of an argument in three launches, or in one where a program has whole rows.
 
-    Programs of chunks read them, and write rows without filters; programs of rows settle what the others keep.
+    Programs of chunks read them, and write rows without filters, which with ``keeps_open`` are left as they are;
+    programs of rows settle what the others keep.
     """
     tensor = call.arguments[values]
     num_rows, vocab = filtered.shape
@@ -130,7 +133,7 @@ def filter_rows(call: Call, filtered: torch.Tensor, values: str, num_nodes: int,
     scratch: dict[str, Buffer] = {"gathered": call.scratch(num_rows, few, dtype=torch.float32)}
     if not is_listed:
         return [Launch(settle, inputs, outputs, scratch)]
-    lag, known = min(LAG, num_rows), min(1024, power_of_two(num_rows))
+    lag, known = 0 if keeps_open else min(LAG, num_rows), min(1024, power_of_two(num_rows))
     forget = Plan(
         filtering._forget_rows_kernel,
         grid=(ceil_div(num_rows, known),),
@@ -141,7 +144,7 @@ def filter_rows(call: Call, filtered: torch.Tensor, values: str, num_nodes: int,
         filtering._read_chunks_kernel,
         grid=((num_rows + lag) * num_chunks,),
         sizes={**sizes, "lag": lag},
-        constants=constants,
+        constants={**constants, "KEEPS_OPEN": keeps_open},
         tunables={"TILE": tile},
         num_warps=max(1, min(8, chunk // 256)),
         options={"maxnreg": REGISTERS},
@@ -161,4 +164,5 @@ def filter_rows(call: Call, filtered: torch.Tensor, values: str, num_nodes: int,
             call.scratch(*parts, slots, dtype=torch.int16),
         ),
     }
-    return [Launch(plan, inputs, outputs, scratch) for plan in (forget, read, settle)]
+    plans = (read, settle) if keeps_open else (forget, read, settle)
+    return [Launch(plan, inputs, outputs, scratch) for plan in plans]

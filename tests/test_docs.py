@@ -79,14 +79,21 @@ def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
     assert without_what_is_drawn(printed) == without_what_is_drawn(shown)
 
 
-def test_a_schedule_is_judged_as_the_page_shows(specsim, tmp_path):
-    page = (ROOT / "docs" / "schedules.md").read_text()
-    (line,) = re.findall(r"^\$ specsim (check drawn_token .*)$", page, re.MULTILINE)
-    (shown,) = re.findall(r"^```\n(FAILURE of choose_verify_lens.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    shutil.copy(EXAMPLE.with_name("drawn_token.py"), tmp_path)
+@pytest.mark.parametrize(
+    ("page", "module", "function"),
+    [
+        ("schedules.md", "drawn_token", "choose_verify_lens"),
+        ("drawn-drafts.md", "base_rows", "walk_markov_drafts"),
+    ],
+)
+def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, page, module, function):
+    text = (ROOT / "docs" / page).read_text()
+    (line,) = re.findall(rf"^\$ specsim (check {module} .*)$", text, re.MULTILINE)
+    (shown,) = re.findall(rf"^```\n(FAILURE of {function}.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    shutil.copy(EXAMPLE.with_name(f"{module}.py"), tmp_path)
     got = specsim(*line.split())
     assert got.exit_code == 1, got.output
-    (printed,) = re.findall(r"^(FAILURE of choose_verify_lens.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
+    (printed,) = re.findall(rf"^(FAILURE of {function}.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
     assert re.sub(r"\d+", "#", printed) == re.sub(r"\d+", "#", shown)
 
 

@@ -30,6 +30,7 @@ SHOWN = {
     ("case-format.md", 0): "an outline of a case file, whose … stand for more of the same",
     ("case-format.md", 1): "the grammar of an id",
     ("check-your-kernels.md", 5): "what the command before it prints; tests/test_docs.py compares it",
+    ("drawn-drafts.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("engines.md", 2): "what an adapter prints where SGLang is installed",
     ("matrix.md", 1): "what a failure looks like",
     ("matrix.md", 2): "what a failure looks like",
@@ -65,6 +66,7 @@ CANNOT_RUN = {
 RUN_ELSEWHERE = {
     "specsim check my_kernels": "tests/test_docs.py checks the example",
     "specsim check one_short": "tests/test_docs.py compares what it prints",
+    "specsim check base_rows": "tests/test_docs.py compares what it prints",
     "specsim check drawn_token": "tests/test_docs.py compares what it prints",
     "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
@@ -93,6 +95,7 @@ ENDS = {"specsim soak my_engine --steps": 3}
 """Exit codes other than 0, by how commands begin: so short a soak is inconclusive."""
 
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
+    ("drawn-drafts.md", 0),
     ("schedules.md", 0),
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
@@ -102,6 +105,7 @@ QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-m
 
 NEEDS = {
     "check-your-kernels.md": "import numpy as np",
+    "drawn-drafts.md": "import numpy as np",
     "fuzzing.md": "from my_worker_machine import MyWorker",
     "record.md": """
 import numpy as np

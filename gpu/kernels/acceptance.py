@@ -6,6 +6,7 @@ import triton.language as tl
 from specsim.gpu.kernels.device.chains import load_chain
 from specsim.gpu.kernels.device.drawing import add_up, pick
 from specsim.gpu.kernels.device.hashing import GOLDEN, mix
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.device.trying import try_siblings
 from specsim.host import sampling, simulated
 
@@ -28,6 +29,7 @@ def _generate_coins_kernel(
     COLUMNS: tl.constexpr,
 ):
     """Hash the coins of a block of requests; the column after the last node holds the final coin."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     column = tl.arange(0, COLUMNS)
@@ -89,6 +91,7 @@ def _walk_tree_kernel(
     probabilities before it reads them. The first of them writes down where the walk went. Both loops, over nodes and
     over siblings, end after at most as many rounds as there are nodes, whatever the links say.
     """
+    follow_previous()
     candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
     threshold_single_ptr, threshold_acc_ptr = threshold_ptrs
     predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs
@@ -191,6 +194,7 @@ def _accept_chain_kernel(
     Every program of a request decides for itself, from all drafts at once: that takes as long as one draft, and no
     program waits for another. The first of them writes down what was decided.
     """
+    follow_previous()
     draft_row_stride, draft_token_stride = draft_strides
     target_row_stride, target_token_stride = target_strides
     request = tl.program_id(0).to(tl.int64)
@@ -248,6 +252,7 @@ def _draw_last_token_kernel(
     BLOCKS: tl.constexpr,
 ):
     """Draw the token after one request's accepted drafts, from the block that its coin falls into."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     row_ptr = target_probs_ptr + tl.load(last_draw_ptr + request * 4)
     other_ptr = row_ptr
@@ -282,6 +287,7 @@ def _generate_simulated_accept_index_kernel(
     NODES: tl.constexpr,
 ):
     """Fill the rows of a block of requests; a path has no more nodes than its tree."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)[:, None]
     place = tl.arange(0, NODES)[None, :]
     is_request = request < num_requests

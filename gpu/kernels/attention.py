@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def lengths_before(seq_lens_ptr, request, num_requests, REQUESTS: tl.constexpr):
@@ -37,6 +39,7 @@ def _cascade_prefix_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write a block of one request's pages; the first block also writes its length and offset."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
@@ -73,6 +76,7 @@ def _cascade_expand_kernel(
     NODES: tl.constexpr,
 ):
     """List, for a block of one request's nodes, the slots of the nodes that each sees, then the others."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
     length, before = lengths_before(seq_lens_ptr, request, num_requests, REQUESTS)
@@ -138,6 +142,7 @@ def _list_keys_kernel(
     With a mask the window comes after the prefix, and every program copies its part of the whole mask, of no request
     in particular.
     """
+    follow_previous()
     row_stride, column_stride, mask_stride = strides
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
@@ -192,6 +197,7 @@ def _idle_attention_metadata_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write a block of one dummy row's pages; the first block also writes its lengths and offsets."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.draft import NO_KEY, carry_hidden, keep_best, pack_keys, top_keys, unpack_index
 from specsim.gpu.kernels.draft_cache import beam_stride, list_beam_keys, list_copies, load_slots
 from specsim.gpu.kernels.tree import write_tree
@@ -64,6 +65,7 @@ def _lay_out_beams_kernel(
 
     ``blocks`` are the programs of both, and over how many programs the keys of a group of pairs are split.
     """
+    follow_previous()
     beam_blocks, copy_blocks, num_chunks = blocks
     program = tl.program_id(0)
     if program < beam_blocks:
@@ -162,6 +164,7 @@ def _choose_beams_kernel(
     Every program of a request does so again and copies its share of hidden columns. ``columns`` are the entries or keys
     of a row, and the ids that the draft may propose.
     """
+    follow_previous()
     score_block_ptr, token_block_ptr, parent_block_ptr = block_ptrs
     request = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
@@ -260,6 +263,7 @@ def _plant_trees_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Prune the candidates of one request and build its tree, whose mask has one word of columns."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     keep_best(
         score_list_ptrs,

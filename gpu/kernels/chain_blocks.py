@@ -5,6 +5,7 @@ import triton.language as tl
 
 from specsim.gpu.kernels.device.chains import load_chain, start_of_chain
 from specsim.gpu.kernels.device.drawing import pick, weights_of
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -59,6 +60,7 @@ def _weigh_fronts_kernel(
     Every program of a request has all its shares, from two probabilities a draft. A unit of its work is a block of a
     row; rows follow each other. The row after all drafts is added up too: what it holds matters if it is drawn from.
     """
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, WIDTH)
     start, _, token, is_token, target, proposal = load_chain(
@@ -133,6 +135,7 @@ def _draw_after_fronts_kernel(
     PART: tl.constexpr,
 ):
     """Keep one request's longest front whose coin says so, all coins at once, and draw the token after it."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, WIDTH)
     row = request * (max_num_drafts + 1)

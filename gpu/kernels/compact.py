@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _gather_accept_tokens_kernel(
@@ -13,6 +15,7 @@ def _gather_accept_tokens_kernel(
     num_rows,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_entry = entry < num_entries
     node = tl.load(accept_index_ptr + entry, mask=is_entry, other=-1)
@@ -29,6 +32,7 @@ def _fill_bonus_tokens_kernel(
     width,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_request = request < num_requests
     count = tl.load(num_accepted_tokens_ptr + request, mask=is_request, other=1)
@@ -54,6 +58,7 @@ def _fill_accept_out_cache_loc_kernel(
     num_slots,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     offset = tl.arange(0, BLOCK)
     first = tl.program_id(0) * BLOCK
     before = 0
@@ -78,6 +83,7 @@ def _fill_accept_target_cache_loc_kernel(
     num_nodes,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     offset = tl.arange(0, BLOCK)
     first = tl.program_id(0) * BLOCK
     before = 0
@@ -107,6 +113,7 @@ def _compact_accepted_to_front_kernel(
     ROWS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
     is_row = row < num_rows

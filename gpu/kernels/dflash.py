@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.thresholds import MOST, order_of, read_logits, value_of
 
 
@@ -17,6 +18,7 @@ def _prepare_block_draft_kernel(
     num_nodes,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_row = row < num_rows
     request = row // num_nodes
@@ -47,6 +49,7 @@ def _block_draft_metadata_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write some columns of one request's table; the first block also writes its start, count and offset."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     row = tl.load(req_pool_indices_ptr + request)
@@ -148,6 +151,7 @@ def _keep_top_k_exactly_kernel(
     No logit that a lane has left out is larger than its fourth: where none of these exceeds the bound that was found,
     the bound is that of the row. Elsewhere the row itself is searched, from that bound on.
     """
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, REQUESTS)
     asked = tl.load(top_k_ptr + lane, mask=lane < num_requests, other=0)
@@ -209,6 +213,7 @@ def _fill_block_tokens_kernel(
     num_nodes,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_row = row < num_rows
     request = row // num_nodes

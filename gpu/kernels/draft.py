@@ -7,6 +7,8 @@ that equal scores order by lower index and no two keys are equal.
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 NO_KEY = tl.constexpr(-(2**63))
 LARGEST_INDEX = tl.constexpr(0xFFFFFFFF)
 
@@ -59,6 +61,7 @@ def _fast_topk_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Reduce one block of a row to its K largest keys; the last pass has one block and writes values and columns."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     column = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -128,6 +131,7 @@ def _select_top_k_tokens_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Choose one request's beams; every program of a request chooses again and copies its share of hidden columns."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     BRANCH: tl.constexpr = 1 if IS_FIRST else TOPK
@@ -242,6 +246,7 @@ def _organize_draft_results_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Prune one request."""
+    follow_previous()
     keep_best(
         score_list_ptrs,
         token_list_ptrs,
@@ -271,6 +276,7 @@ def _organize_chain_draft_results_kernel(
     BLOCK: tl.constexpr,
 ):
     """Copy a block of requests, one step after another."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = request < num_requests
     for step in tl.static_range(NUM_STEPS):
@@ -295,6 +301,7 @@ def _map_hot_tokens_kernel(
     BLOCK: tl.constexpr,
 ):
     """Gather a block of entries; an id outside the draft vocabulary reads nothing and maps to 0."""
+    follow_previous()
     entry = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = entry < num_entries
     source = entry // num_columns * row_stride + entry % num_columns * column_stride

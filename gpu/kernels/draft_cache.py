@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.ranges import count_ranges
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -121,6 +122,7 @@ def _assign_draft_cache_locs_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Gather a block of the flat slots; the programs after those list a block of copies."""
+    follow_previous()
     block = tl.program_id(0)
     if block < entry_blocks:
         gather_entries(
@@ -221,6 +223,7 @@ def _per_step_draft_out_cache_loc_kernel(
     out_cache_loc_ptr, step_cache_loc_ptr, num_entries, num_rows, stride, NUM_STEPS: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Write a block of the transposed slots."""
+    follow_previous()
     entry = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = entry < num_entries
     source = entry % num_rows * NUM_STEPS + entry // num_rows
@@ -249,6 +252,7 @@ def _generate_draft_decode_kv_indices_kernel(
     BLOCK: tl.constexpr,
 ):
     """Serve a group of pairs of one request, and a share of its chunks."""
+    follow_previous()
     list_beam_keys(
         req_pool_indices_ptr,
         req_to_token_ptr,
@@ -292,6 +296,7 @@ def _draft_decode_cascade_metadata_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write a block of one request's prefix pages; the first program also writes its lengths and its beams' pages."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     expand_cache_seqlens_ptr, expand_page_table_ptr = expand_ptrs

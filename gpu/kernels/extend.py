@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.ranges import count_ranges
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -18,6 +19,7 @@ def _rotate_prefill_input_ids_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Shift a block of tokens, then put the tails of the prompts that end in it in their places."""
+    follow_previous()
     first = tl.program_id(0) * TOKENS
     place = first + tl.arange(0, TOKENS)
     following = tl.load(input_ids_ptr + place + 1, mask=place + 1 < num_tokens, other=0)
@@ -47,6 +49,7 @@ def _prepare_for_extend_to_fill_draft_kvcache_kernel(
     num_nodes,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_row = row < num_rows
     request = row // num_nodes
@@ -71,6 +74,7 @@ def _create_extend_after_decode_spec_info_kernel(
     TOKENS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     place = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS)
     request = tl.zeros([TOKENS], dtype=tl.int32)
     begin = tl.zeros([TOKENS], dtype=tl.int32)
@@ -112,6 +116,7 @@ def _generate_attn_arg_prefill_kernel(
     BLOCK: tl.constexpr,
 ):
     """Serve one request, or the end of the offsets, and a share of the chunks of its keys."""
+    follow_previous()
     request = tl.program_id(0)
     chunk = tl.program_id(1)
     num_queries = tl.zeros([REQUESTS], dtype=tl.int32)

@@ -21,6 +21,7 @@ from specsim.gpu.kernels.device.filters import (
     weigh,
     write_shares,
 )
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN
 from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
@@ -32,7 +33,7 @@ LEAST = tl.constexpr(2.0**-149)
 
 
 @triton.jit
-def _settings_of(filter_ptrs, request, vocab):
+def settings_of(filter_ptrs, request, vocab):
     """Return temperature in float64, scale of logits, top-k, top-p and min-p of requests; those left out keep all.
 
     A greedy request has temperature 0, and filters that keep its largest logits.
@@ -57,7 +58,7 @@ def _settings_of(filter_ptrs, request, vocab):
 
 
 @triton.jit
-def _is_filtered(settings, vocab):
+def is_filtered(settings, vocab):
     """Return whether filters drop anything of a row."""
     return (settings[2] < vocab) | (settings[3] < 1) | (settings[4] > 0)
 
@@ -65,6 +66,7 @@ def _is_filtered(settings, vocab):
 @triton.jit(do_not_specialize=["num_rows"])
 def _forget_rows_kernel(num_read_ptr, num_rows, BLOCK: tl.constexpr):
     """Set the numbers of chunks that have been read to 0."""
+    follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(num_read_ptr + row, 0, mask=row < num_rows)
 
@@ -114,6 +116,7 @@ def _read_chunks_kernel(
     num_nodes,
     lag,
     row_sizes,
+    KEEPS_OPEN: tl.constexpr,
     TILE: tl.constexpr,
     CHUNKS: tl.constexpr,
     SHIFT: tl.constexpr,
@@ -121,8 +124,10 @@ def _read_chunks_kernel(
     """Read a chunk of a row: its largest entry, its weight, and of a row with filters the list of its largest entries.
 
     A row without filters is written by the programs of the row ``lag`` rows later, which find its chunks in the cache.
-    They wait for programs of lower number alone, which have started before them.
+    They wait for programs of lower number alone, which have started before them. With ``KEEPS_OPEN`` such rows are
+    neither read nor written.
     """
+    follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
     UNITS: tl.constexpr = TILE[0]
     CHUNK: tl.constexpr = TILE[1]
@@ -133,7 +138,7 @@ def _read_chunks_kernel(
     row = (tl.program_id(0) // num_chunks).to(tl.int64)
     chunk = tl.program_id(0) % num_chunks
     earlier = row - lag
-    settings_of_earlier = _settings_of(filter_ptrs, tl.maximum(earlier, 0) // num_nodes, vocab)
+    settings_of_earlier = settings_of(filter_ptrs, tl.maximum(earlier, 0) // num_nodes, vocab)
     # Pointers to a chunk, and how much of it lies in the vocabulary.
     first = chunk.to(tl.int64) * CHUNK
     length = (vocab - first).to(tl.int32)
@@ -141,16 +146,16 @@ def _read_chunks_kernel(
     filtered_ptr += first
     place = tl.arange(0, CHUNK // UNITS)[:, None] * UNITS + tl.arange(0, UNITS)[None, :]
     column = place.to(tl.int64) * column_stride
-    if row < num_rows:
+    settings = settings_of(filter_ptrs, tl.minimum(row, num_rows - 1) // num_nodes, vocab)
+    if (row < num_rows) & ((KEEPS_OPEN == 0) | is_filtered(settings, vocab)):
         nothing = float("-inf") if IS_LOGITS else 0.0
         entry = tl.load(values_ptr + row * row_stride + column, mask=place < length, other=nothing).to(tl.float32)
-        settings = _settings_of(filter_ptrs, row // num_nodes, vocab)
         largest = tl.max(entry)
         weight = weigh(entry, largest, settings[1], IS_LOGITS)
         part = row * num_chunks + chunk
         tl.store(chunk_max_ptr + part, largest)
         tl.store(chunk_mass_ptr + part, tl.sum(weight if IS_LOGITS else weight.to(tl.float64)))
-        if _is_filtered(settings, vocab):
+        if is_filtered(settings, vocab):
             tl.store(filtered_ptr + row * vocab + place, tl.zeros_like(entry), mask=place < length)
             lists = (list_ptrs[0] + part * SLOTS, list_ptrs[1] + part * SLOTS, SLOTS, SHIFT)
             source = (values_ptr + row * row_stride, column_stride, length)
@@ -161,7 +166,7 @@ def _read_chunks_kernel(
             # All threads have stored before one of them says so.
             tl.debug_barrier()
             tl.atomic_add(num_read_ptr + row, 1, sem="release")
-    if (earlier >= 0) & (_is_filtered(settings_of_earlier, vocab) == 0):
+    if (KEEPS_OPEN == 0) & (earlier >= 0) & (is_filtered(settings_of_earlier, vocab) == 0):
         scale = settings_of_earlier[1]
         entry = tl.load(values_ptr + earlier * row_stride + column, mask=place < length, other=0.0).to(tl.float32)
         while tl.atomic_add(num_read_ptr + earlier, 0, sem="acquire") < num_chunks:
@@ -314,17 +319,18 @@ def _settle_rows_kernel(
 
     Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well.
     """
+    follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
     FEW: tl.constexpr = TILE[4]
     _, vocab, row_stride, column_stride = row_sizes
     row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
-    settings = _settings_of((temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr), row // num_nodes, vocab)
+    settings = settings_of((temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr), row // num_nodes, vocab)
     temperature, _, top_k, top_p, min_p = settings
-    is_filtered = tl.max(_is_filtered(settings, vocab).to(tl.int32)) > 0
+    has_filters = tl.max(is_filtered(settings, vocab).to(tl.int32)) > 0
     gathered_ptr += row * FEW
     if IS_LISTED:
-        is_left = is_filtered
-        if is_filtered:
+        is_left = has_filters
+        if has_filters:
             lists = (chunk_ptrs, list_ptrs, gathered_ptr)
             is_left = (
                 _settle_by_list(row, settings, lists, filtered_ptr, row_sizes, TILE, CHUNKS, SHIFT, IS_LOGITS) == 0
@@ -340,7 +346,7 @@ def _settle_rows_kernel(
         is_greedy = temperature == 0
         temperature = tl.where(is_greedy, 1.0, temperature)
         choice = _soften_rows(row_ptr, filtered_ptr + row * vocab, vocab, column_stride, temperature, ROWS, BLOCK)
-        if is_filtered == 0:
+        if has_filters == 0:
             return
         entries = (out_ptr, BLOCK, num_blocks, last, 0.0, 1.0)
     else:

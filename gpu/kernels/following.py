@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit(do_not_specialize=["num_nodes", "vocab", "num_recent", "num_bad_words"])
 def _forbid_tokens_kernel(
@@ -24,6 +26,7 @@ def _forbid_tokens_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write the mask of one node: everything but stops that come too early, then without the ends of bad words."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     request = row // num_nodes
     node = tl.arange(0, NODES)
@@ -85,6 +88,7 @@ def _commit_output_tokens_kernel(
     RECENT: tl.constexpr,
 ):
     """Count the tokens of one path, and let the last tokens of the output move on. Row 0 is left as it is."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     row = tl.load(req_pool_indices_ptr + request)
     place = tl.arange(0, PLACES)

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _prepare_for_frozen_kv_draft_kernel(
@@ -15,6 +17,7 @@ def _prepare_for_frozen_kv_draft_kernel(
     topk,
     BEAMS: tl.constexpr,
 ):
+    follow_previous()
     beam = tl.program_id(0) * BEAMS + tl.arange(0, BEAMS)
     is_beam = beam < num_beams
     request = beam // topk
@@ -32,6 +35,7 @@ def _select_last_verified_kernel(
     num_requests,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     before = tl.zeros([1], dtype=tl.int64)
     for first in range(0, num_requests, REQUESTS):
         request = first + tl.arange(0, REQUESTS)

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 ROOT = tl.constexpr(-2)
 NOT_TRIED = tl.constexpr(-2)
 NODES_OF_REGISTERS = tl.constexpr(128)
@@ -46,6 +48,7 @@ def _reach_nodes_kernel(
     Each loop ends after at most as many rounds as there are nodes, whatever the links say. One of the rows of a state
     becomes its leader, no matter which.
     """
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)[:, None]
     lane = tl.arange(0, NODES)[None, :]
     is_node = (request < num_requests) & (lane < num_nodes)
@@ -113,6 +116,7 @@ def _fill_bitmask_kernel(
     Where no row has a state, its leader is whatever the memory held before: perhaps a row of another state, which is
     left to the leader of that one.
     """
+    follow_previous()
     item = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     first = tl.program_id(1) * WORDS
     row = item
@@ -147,6 +151,7 @@ def _copy_bitmask_kernel(
     WORDS: tl.constexpr,
 ):
     """Copy the words of the leader of each row's state, whose row is complete; rows without one allow everything."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
     num_words = num_vectors * VECTOR

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.filters import value_of
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.draft import LARGEST_INDEX, NO_KEY, pack_keys, unpack_index
 
 LEAST_FINITE = tl.constexpr(-3.4028234663852886e38)
@@ -58,6 +59,7 @@ def _score_chunks_kernel(
     A unit of neighbours stands with the key of its largest logit; only the unit that a token is taken from is read
     again, from the cache. An entry without a node reads nothing, and nothing is written of it.
     """
+    follow_previous()
     chunk_max_ptr, chunk_mass_ptr, top_keys_ptr = chunk_ptrs
     row_stride, column_stride = strides
     entry, _, node, offset, temperature = _entries_of(
@@ -118,6 +120,7 @@ def _gather_output_logprobs_kernel(
     CHUNKS: tl.constexpr,
 ):
     """Score entries by what their chunks hold; one without a node is 0 and reads nothing."""
+    follow_previous()
     output_logprobs_ptr, top_logprobs_ptr, top_tokens_ptr, listed_logprobs_ptr = report_ptrs
     chunk_max_ptr, chunk_mass_ptr, top_keys_ptr = chunk_ptrs
     row_stride, column_stride = strides

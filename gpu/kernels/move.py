@@ -7,6 +7,8 @@ source before it writes any target; the barrier orders the reads of one warp bef
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _locate_tile(strips_ptr, tile, num_tiles, WORD: tl.constexpr, WORDS: tl.constexpr, IS_ALIGNED: tl.constexpr):
@@ -59,6 +61,7 @@ def _move_kv_cache_kernel(
     WORDS: tl.constexpr,
     IS_ALIGNED: tl.constexpr,
 ):
+    follow_previous()
     base_ptr, page_stride, slot_stride, word, is_word = _locate_tile(
         strips_ptr, tl.program_id(0), num_tiles, WORD, WORDS, IS_ALIGNED
     )
@@ -89,6 +92,7 @@ def _move_kv_cache_by_scratch_kernel(
     WORDS: tl.constexpr,
     IS_ALIGNED: tl.constexpr,
 ):
+    follow_previous()
     own_ptr = scratch_ptr + tl.program_id(0).to(tl.int64) * num_pairs * WORDS
     for tile in range(tl.program_id(0), num_strip_tiles, tl.num_programs(0)):
         base_ptr, page_stride, slot_stride, word, is_word = _locate_tile(

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _segment(extend_start_loc_ptr, lengths_ptr, request, num_tokens):
@@ -24,6 +26,7 @@ def _rotate_input_ids_kernel(
     num_tokens,
     TOKENS: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0)
     start, length = _segment(extend_start_loc_ptr, extend_seq_lens_ptr, request, num_tokens)
     token = tl.load(next_tokens_ptr + request)
@@ -60,6 +63,7 @@ def _assign_new_state_kernel(
     WORDS: tl.constexpr,
 ):
     """Write a request's window grown by one; each program some words of its hidden states, the first all else."""
+    follow_previous()
     input_ids_ptr, positions_ptr, out_cache_loc_ptr, hidden_states_ptr = window_ptrs[:4]
     extend_start_loc_ptr, extend_seq_lens_ptr = window_ptrs[4:]
     next_input_ids_ptr, next_positions_ptr, next_out_cache_loc_ptr, next_hidden_states_ptr = next_window_ptrs[:4]
@@ -119,6 +123,7 @@ def _assign_hidden_states_pool_kernel(
     num_kept,
     WORDS: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0)
     start, count = _segment(extend_start_loc_ptr, num_committed_ptr, request, num_tokens)
     row = tl.load(req_pool_indices_ptr + request)

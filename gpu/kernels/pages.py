@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.ranges import count_ranges, weigh_ranges
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -17,6 +18,7 @@ def _align_evict_mask_to_page_size_kernel(
     NODES: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     node = tl.arange(0, NODES)
     is_request = request < num_requests
@@ -45,6 +47,7 @@ def _get_src_tgt_cache_loc_kernel(
     PAGE_SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_token = entry < num_tokens
     node = tl.load(accept_indices_ptr + entry, mask=is_token, other=-1).to(tl.int64)
@@ -73,6 +76,7 @@ def _get_target_cache_loc_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Fill a block of one of the two lists: of each window the front, or the back."""
+    follow_previous()
     is_target = tl.program_id(1) == 0
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
     request = tl.zeros([LOCATIONS], dtype=tl.int32)
@@ -110,6 +114,7 @@ def _create_num_accepted_drafts_filter_kernel(
     REQUESTS: tl.constexpr,
     PLACES: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     num_found = tl.zeros([REQUESTS], dtype=tl.int32)
@@ -135,6 +140,7 @@ def _filter_finished_cache_loc_kernel(
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
     source = location
     before = 0

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _counterparts(slots_ptr, full_to_swa_ptr, pair, is_pair, num_slots):
@@ -22,6 +24,7 @@ def _translate_move_slots_kernel(
     num_slots,
     PAIRS: tl.constexpr,
 ):
+    follow_previous()
     pair = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
     is_pair = pair < num_pairs
     target = _counterparts(target_slots_ptr, full_to_swa_ptr, pair, is_pair, num_slots)

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit(do_not_specialize=["num_rows", "num_nodes"])
 def _prepare_logits_kernel(
@@ -22,6 +24,7 @@ def _prepare_logits_kernel(
     BLOCK: tl.constexpr,
 ):
     """Prepare a tile. Every operation rounds once: launch it without fusion of products and sums."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < num_rows) & (token < vocab)

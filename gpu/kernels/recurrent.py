@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 
 @triton.jit
 def _step_at(accept_index_ptr, request, place, is_request, num_nodes, width):
@@ -27,6 +29,7 @@ def _get_recurrent_steps_kernel(
     HAS_SNAPSHOTS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     count = tl.load(num_accepted_tokens_ptr + request, mask=is_request, other=1).to(tl.int64)
@@ -92,6 +95,7 @@ def _commit_recurrent_states_kernel(
     WORDS: tl.constexpr,
 ):
     """Copy states of one strip; a row of a table is address, one stride, the other, words, and of states one twice."""
+    follow_previous()
     strip = tl.program_id(0) // num_tiles
     state_strip_ptr, step_strip_ptr = states_ptr + strip * 4, steps_ptr + strip * 4
     num_words = tl.load(state_strip_ptr + 3) * STATE_SCALE

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.attention import lengths_before, row_of
+from specsim.gpu.kernels.device.succession import follow_previous
 
 AFTER_INFINITY = tl.constexpr(0x7F800001)
 """The bits of a float32 after those of infinity: no survival reaches them."""
@@ -56,6 +57,7 @@ def _schedule_verify_lens_kernel(
 
     One program sees all requests, a lane each.
     """
+    follow_previous()
     request = tl.arange(0, REQUESTS)
     is_request = request < num_requests
     most = tl.zeros([REQUESTS], dtype=tl.int32) + tl.minimum(num_levels, max_verify_len)
@@ -112,6 +114,7 @@ def _ragged_verify_window_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write the rows of one request and its share of the padding, which needs a program even without requests."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     num_own, start = lengths_before(verify_lens_ptr, request, num_requests, REQUESTS)
     node = tl.arange(0, NODES)
@@ -153,6 +156,7 @@ def _pad_verify_lens_to_bucket_kernel(
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     last, before = lengths_before(verify_lens_ptr, num_requests - 1, num_requests, REQUESTS)
     left = num_tokens - last - before
@@ -179,6 +183,7 @@ def _scatter_compact_to_strided_kernel(
     WORDS: tl.constexpr,
 ):
     """Copy some words of some rows of one request, or write 0 where a row was not verified."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     node = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     word = tl.program_id(2) * WORDS + tl.arange(0, WORDS)
@@ -205,6 +210,7 @@ def _cap_accepted_drafts_kernel(
     IS_COMPACT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_request = request < num_requests
     accepted = tl.load(num_accepted_drafts_ptr + request, mask=is_request, other=0)
@@ -240,6 +246,7 @@ def _commit_inject_layout_kernel(
     HAS_RING: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    follow_previous()
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_entry = entry < num_entries
     request = entry // num_nodes

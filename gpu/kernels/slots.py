@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.ranges import count_ranges
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -56,6 +57,7 @@ def _assign_req_to_token_pool_kernel(
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
     row, position, mask = _locate(
         location,
@@ -89,6 +91,7 @@ def _assign_extend_cache_locs_kernel(
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    follow_previous()
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
     row, position, is_read = _locate(
         location,
@@ -125,6 +128,7 @@ def _remap_accepted_slots_kernel(
     NODES: tl.constexpr,
     PATH: tl.constexpr,
 ):
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     node = tl.program_id(1) * NODES + tl.arange(0, NODES)
     place = tl.arange(0, PATH)

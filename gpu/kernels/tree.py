@@ -6,6 +6,8 @@ A node's ancestors are one 64-bit word for every 64 columns of the mask; pointer
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 WORD_BITS = tl.constexpr(64)
 EIGHT_TRUE = tl.constexpr(0x0101010101010101)
 
@@ -218,6 +220,7 @@ def _build_tree_kernel(
     PREFIX: tl.constexpr,
 ):
     """Build one request's tree; program (b, w) writes mask columns 64w to 64w+63, later programs prefix columns."""
+    follow_previous()
     PREFIX_ROWS: tl.constexpr = PREFIX[0]
     PREFIX_WORDS: tl.constexpr = PREFIX[1]
     # No program reads what another one writes: each finds all parents again, which costs less than to wait for them.
@@ -274,6 +277,7 @@ def _reconstruct_indices_from_tree_mask_kernel(
     BLOCK: tl.constexpr,
 ):
     """Recover one request's tree: its matrix is read once by rows and once by columns, in blocks."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     mask_ptr = tree_mask_ptr + request * request_stride
     node = tl.arange(0, NODES)

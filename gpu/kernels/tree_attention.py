@@ -6,6 +6,7 @@ Exponents are to base 2. A row of a program is one query head of one node; rows 
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
 LOG_2 = tl.constexpr(0.6931471805599453)
@@ -108,6 +109,7 @@ def _tree_attention_kernel(
 
     Programs of one share that differ in KV head or block run side by side: they read the same part of the pool.
     """
+    follow_previous()
     num_heads, num_slots, num_pages = pool_sizes
     q_token_stride, q_head_stride, q_stride, k_slot_stride, k_head_stride, k_stride = strides[:6]
     v_slot_stride, v_head_stride, v_stride, table_stride, page_stride, mask_stride = strides[6:]
@@ -192,6 +194,7 @@ def _join_parts_kernel(
     COLUMNS: tl.constexpr,
 ):
     """Join the parts of a block of rows, each weighted by the sum of its weights, always in the same order."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)
     is_row = row < num_rows

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
+
 LARGEST_INT32 = tl.constexpr(2**31 - 1)
 
 
@@ -30,6 +32,7 @@ def _target_verify_metadata_kernel(
 
     A request has ``tokens_per_request`` queries, and as many more as its entry of ``verify_lens`` where there is one.
     """
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     row = tl.load(req_pool_indices_ptr + request)
@@ -96,6 +99,7 @@ def _argmax_target_predict_kernel(
 
     Lanes past the vocabulary hold the row's first logit, whose own place is lower, so that none of them is chosen.
     """
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     first = share * num_blocks_each * BLOCK
@@ -120,6 +124,7 @@ def _argmax_target_predict_kernel(
 @triton.jit
 def _merge_argmax_kernel(block_values_ptr, block_index_ptr, target_predict_ptr, num_shares, SHARES: tl.constexpr):
     """Choose among the shares of one row."""
+    follow_previous()
     row = tl.program_id(0).to(tl.int64)
     share = tl.arange(0, SHARES)
     inside = share < num_shares
@@ -151,6 +156,7 @@ def _verify_tree_greedy_kernel(
 
     Both loops end after at most as many rounds as there are nodes, whatever the links say.
     """
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     node = tl.arange(0, NODES)
@@ -222,6 +228,7 @@ def _verify_chain_greedy_kernel(
 
     Accepted drafts are the target's choices, so that these are the whole output.
     """
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     start = tl.load(cu_num_drafts_ptr + request, mask=is_request, other=0).to(tl.int64)

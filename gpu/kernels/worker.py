@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim import counts
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.draft_cache import load_pages, load_slots
 
 BONUS = tl.constexpr(counts.BONUS_TOKENS_PER_VERIFY)
@@ -23,6 +24,7 @@ def _copy_rows_kernel(
     WORDS: tl.constexpr,
 ):
     """Copy words of one field of a block of requests between their rows and their places."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
     is_request = request < num_requests
@@ -59,6 +61,7 @@ def _finish_paths_kernel(
     PLACES: tl.constexpr,
 ):
     """Finish the paths of a block of requests, after a count of what the requests before it accept."""
+    follow_previous()
     offset = tl.arange(0, REQUESTS)
     place = tl.arange(0, PLACES)
     first = tl.program_id(0) * REQUESTS
@@ -113,6 +116,7 @@ def _compact_paths_kernel(
     WORDS: tl.constexpr,
 ):
     """Bring a tile of rows and words to the front; the first programs of rows also write what has no words."""
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     is_row = row < num_rows
     request = row // num_nodes
@@ -161,6 +165,7 @@ def _lay_out_nodes_kernel(
     BLOCK: tl.constexpr,
 ):
     """Write a block of one request's pages; the first program also writes the slots of its nodes, and its lengths."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     row = tl.load(req_pool_indices_ptr + request)
     column = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

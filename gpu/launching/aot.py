@@ -12,17 +12,22 @@ import pkgutil
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
+from triton.runtime import driver
 from triton.runtime.jit import KernelInterface, create_function_from_signature
 
 from specsim import gpu
 from specsim.gpu import kernels
+from specsim.gpu.kernels.device.succession import EARLIEST
 from specsim.gpu.launching.blocks import INTERPRETED, ON_GPU, WARP_SIZE
 from specsim.gpu.launching.examples import variants
 from specsim.gpu.launching.launcher import Launch
@@ -32,6 +37,9 @@ from specsim.operations import RECORDS
 
 TARGETS = (80, 90, 100)
 """Compute capabilities: A100, H100 and H200, B200."""
+
+WAIT = "griddepcontrol.wait"
+"""The instruction by which a program waits for the kernel before its own."""
 
 LINEAR = re.compile(r"^(#linear\d*) = .*?lane = (\[\[.*?\]\])", re.MULTILINE)
 REDUCTION = re.compile(r'"tt\.reduce"\([^)]*\) <\{axis = (\d+).*?\}\) : \((.*?)\) ->', re.DOTALL)
@@ -129,7 +137,7 @@ def compile_all(targets: Sequence[int] = TARGETS, named: Collection[str] = ()) -
     RuntimeError
         The interpreter is on.
     AssertionError
-        A reduction would be compiled wrongly.
+        A reduction would be compiled wrongly, or a kernel does not wait for the one before where it starts early.
     """
     if INTERPRETED:
         raise RuntimeError("TRITON_INTERPRET is set, but kernels compile only without it")
@@ -141,6 +149,8 @@ def compile_all(targets: Sequence[int] = TARGETS, named: Collection[str] = ()) -
                 continue
             for target in targets:
                 assembly = compile_launch(launch, target).asm
+                if (WAIT in assembly["ptx"]) != (target >= 10 * EARLIEST):
+                    raise AssertionError(f"{name}[{place}] for sm_{target} should wait for earlier kernels from 9.0 on")
                 if misread := misread_reductions(assembly["ttgir"]):
                     raise AssertionError(f"{name}[{place}] reduces {', '.join(misread)}: see misread_reductions")
                 yield Compiled(name, place, target, len(assembly["cubin"]))
@@ -175,7 +185,16 @@ def compile_launch(launch: Launch, target: int) -> Any:
     arguments, specialization, _ = bind(**launch.arguments, **given)
     options, signature, constants, attributes = kernel._pack_args(backend, given, arguments, specialization, given)
     source = ASTSource(kernel, signature, constants, attributes)
-    return triton.compile(source, target=architecture, options=options.__dict__)
+    with _aimed_at(architecture):
+        return triton.compile(source, target=architecture, options=options.__dict__)
+
+
+@contextmanager
+def _aimed_at(architecture: GPUTarget) -> Iterator[None]:
+    """Let kernels that ask for the compute capability while they are compiled see this one, not that of a GPU here."""
+    # NOTE: ``reset_active`` would look for a GPU, and raise where there is none.
+    with patch.object(driver, "_active", SimpleNamespace(get_current_target=lambda: architecture)):
+        yield
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from triton import knobs
 
 from specsim.contracts.keys import POINTER_ALIGNMENT
+from specsim.gpu.kernels.device.succession import starts_early
 from specsim.gpu.launching.plan import Plan
 
 MOST_FORMS = 4096
@@ -48,7 +49,8 @@ def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream
         is_ready = compiled is not None and not hooks
         if not is_ready:
             # NOTE: profilers listen at the compiler's own door.
-            compiled = plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
+            options = {"num_warps": plan.num_warps, "launch_pdl": starts_early(device), **plan.options}
+            compiled = plan.kernel[plan.grid](**plan.arguments(buffers), **options)
             if len(_COMPILED) >= MOST_FORMS:
                 _COMPILED.clear()
             _COMPILED[key] = compiled

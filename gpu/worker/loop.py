@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from specsim import gpu
@@ -25,7 +26,7 @@ from specsim.simulation.dflash import check_dflash_request
 from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.moving import check_export, require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.sides import Drafting, Followed, Setting, handed_over
@@ -148,6 +149,17 @@ class Loop(ABC):
             self.side.resized,
             self.name,
         )
+
+    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[NDArray[Any]]]:
+        """Return copies of what leaves with a request: its KV in both caches, slot by slot, and its recurrent states.
+
+        Raises
+        ------
+        SpecRejection
+            What ``check_export`` refuses.
+        """
+        check_export(self.side.facts.description, self.sizes, row, slots)
+        return self._pools.export(row, slots)
 
     def told(self) -> Reported:
         """Return what is reported of the tokens of the last prefill or iteration."""

@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from specsim import gpu
@@ -227,6 +228,21 @@ class Pools:
             row, self.req_to_token, seq_lens, ones, len(row) * width
         )
         return ListedKeys(kv_indices, kv_indptr, width)
+
+    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[NDArray[Any]]]:
+        """Return what both sides have in some slots, and the states of a row, as NumPy arrays (semantics Q.7).
+
+        The copies run on the stream of the forwards, after all moves of the iterations that were launched.
+        """
+        chosen = torch.tensor(slots, dtype=torch.int64, device=self.req_to_token.device)
+        names = {Side.TARGET: "target_kv", Side.DRAFT: "draft_kv"}
+        return {
+            **{
+                name: [to_numpy(buffer.index_select(0, chosen)) for buffer in layer_by_layer(self.kv[side])]
+                for side, name in names.items()
+            },
+            "states": [to_numpy(state[row].clone()) for layers in self.states.values() for state in layers],
+        }
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, as NumPy arrays."""

@@ -13,7 +13,16 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, SCHEDULES, SWITCHES, Limits, Values
+from specsim.conformance.limits import (
+    ACCEPTANCE,
+    DRAFTS,
+    NO_LIMITS,
+    PROPOSALS,
+    SCHEDULES,
+    SWITCHES,
+    Limits,
+    Values,
+)
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 from specsim.properties.inside import having
@@ -47,8 +56,13 @@ OF_SCHEDULES = (
     "schedules.batches_keep_the_joint_law",
     "schedules.callbacks_read_drafts_before_alone",
 )
+OF_PROPOSALS = (
+    "proposals.markov_drafts_are_drawn_from_what_is_recorded",
+    "proposals.selected_drafts_are_drawn_from_what_is_recorded",
+    "proposals.chains_are_drawn_from_what_is_handed_over",
+)
 """Properties whose every case has a threshold below 1, or that look at nothing but scratch memory, accepted
-drafts, what workers draft, or what schedules read."""
+drafts, what workers draft, what schedules read, or what drafts are drawn from."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,8 @@ def leaves_out(name: str, declared: Limits) -> str:
         return DRAFTS
     if name in OF_SCHEDULES and declared.accepts_equal_draws:
         return SCHEDULES
+    if name in OF_PROPOSALS and declared.accepts_equal_draws:
+        return PROPOSALS
     return ""
 
 

@@ -25,7 +25,7 @@ from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.moving import check_export, require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Widths
 from specsim.simulation.requests import PromptChunk, Request
@@ -148,6 +148,17 @@ class Loop:
             device=self.device,
             has_dp_attention=self._has_dp_attention,
         )
+
+    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
+        """Return copies of what leaves with a request: its KV in both caches, slot by slot, and its recurrent states.
+
+        Raises
+        ------
+        SpecRejection
+            What ``check_export`` refuses.
+        """
+        check_export(self.side.facts.description, self.sizes, row, slots)
+        return self._pools.export(row, slots)
 
     def told(self) -> Reported:
         """Return what is reported of the tokens of the last prefill or iteration."""

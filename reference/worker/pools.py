@@ -250,6 +250,20 @@ class Pools:
             num_locations=len(row) * count,
         )
 
+    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
+        """Return copies of what both sides have in some slots, [slot, *row_shape], and of the states of a row.
+
+        Notes
+        -----
+        Source: semantics Q.7. Layers with a sliding window are left out: they keep nothing of most of a text.
+        """
+        chosen: Array = np.array(slots, dtype=np.int64)
+        return {
+            "target_kv": [buffer[chosen] for buffer in self.kv[Side.TARGET].layers()],
+            "draft_kv": [buffer[chosen] for buffer in self.kv[Side.DRAFT].layers()],
+            "states": [state[row].copy() for layers in self.states.values() for state in layers],
+        }
+
     def state(self) -> dict[str, Any]:
         """Return everything by name, for comparison."""
         named: dict[str, Any] = {

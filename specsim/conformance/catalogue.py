@@ -16,6 +16,7 @@ from specsim.algorithms import check_registration, find_algorithm, target_verify
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
 from specsim.host.budget import agree_on_tier, align_verify_budget, verify_graph_tier, verify_token_budget
 from specsim.host.dflash import target_feature_layers
+from specsim.host.exporting import exportable_pages
 from specsim.host.grammar import advance_grammar, traverse_tree
 from specsim.host.metrics import (
     count_batch,
@@ -30,6 +31,7 @@ from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merg
 from specsim.host.noise import stream_key, stream_uniform
 from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
+from specsim.host.proposals import sample_draft_chains, walk_markov_drafts, walk_selector_drafts
 from specsim.host.schedules import choose_verify_lens, should_verify
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
@@ -116,6 +118,8 @@ _OUTSIDE_RUNS = {
     "metrics": "it makes figures for reports, which an engine counts by itself",
     "rules": "it chooses a worker before a run",
     "required_row_width": "it sizes pools before a run",
+    "committed": "an engine exports where somebody asks it to",
+    "export_text": "an engine exports where somebody asks it to",
 }
 """Why no engine calls a callable, by its name or by the group of a host function."""
 
@@ -139,6 +143,7 @@ _HOST_FUNCTIONS = (
     _host(find_algorithm, "algorithms", "semantics G.1"),
     _host(target_verify_width, "algorithms", "semantics G.4", conformance_only=True),
     _host(target_feature_layers, "dflash", "semantics A.14b", conformance_only=True),
+    _host(exportable_pages, "committed", "semantics Q.7"),
     _host(traverse_tree, "grammar", "semantics B.5"),
     _host(count_batch, "metrics", "semantics H.1, I.3"),
     _host(count_verify, "metrics", "semantics H.3"),
@@ -169,6 +174,9 @@ _HOST_FUNCTIONS = (
     _host(merge_batch, "phases", "semantics D.8"),
     _host(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
     _host(apply_logit_processors, "processors", "semantics B.4"),
+    _host(walk_markov_drafts, "proposals", "semantics Q.5", conformance_only=True),
+    _host(walk_selector_drafts, "proposals", "semantics Q.5", conformance_only=True),
+    _host(sample_draft_chains, "proposals", "semantics Q.5", conformance_only=True),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     _host(verify_token_budget, "scheduled", "semantics Q.1.4", conformance_only=True),
     _host(verify_graph_tier, "scheduled", "semantics Q.1.4", conformance_only=True),
@@ -223,6 +231,7 @@ _PARTS = tuple(
                 ("Ledger", "semantics I.1, I.6"),
             ),
         ),
+        ("committed", _MEMORY, (("Exports", "semantics Q.7"), ("export_text", "semantics Q.7"))),
         ("padded_engine", _MODELS, (("PaddedModel", "semantics D.9, D.10, J.3"),)),
         ("padded_engine", _RANKS, (("Meeting", "semantics D.9, J.3"),)),
         ("one_voice_engine", _REPLICATED_MODEL, (("OneVoiceModel", "semantics B.8"),)),

@@ -5,6 +5,7 @@ import specsim.algorithms.builtin
 import specsim.host.adaptive
 import specsim.host.budget
 import specsim.host.dflash
+import specsim.host.exporting
 import specsim.host.grammar
 import specsim.host.metrics
 import specsim.host.ngram.corpus
@@ -13,6 +14,7 @@ import specsim.host.ngram.store
 import specsim.host.noise
 import specsim.host.positions
 import specsim.host.processors
+import specsim.host.proposals
 import specsim.host.schedules
 import specsim.host.scheduling
 import specsim.host.simulated
@@ -35,6 +37,7 @@ class HostFunctions:
     find_algorithm = staticmethod(specsim.algorithms.builtin.find_algorithm)
     target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
     target_feature_layers = staticmethod(specsim.host.dflash.target_feature_layers)
+    exportable_pages = staticmethod(specsim.host.exporting.exportable_pages)
     traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
     count_batch = staticmethod(specsim.host.metrics.count_batch)
     count_verify = staticmethod(specsim.host.metrics.count_verify)
@@ -65,6 +68,9 @@ class HostFunctions:
     merge_batch = staticmethod(specsim.phases.joining.merge_batch)
     to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
     apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
+    walk_markov_drafts = staticmethod(specsim.host.proposals.walk_markov_drafts)
+    walk_selector_drafts = staticmethod(specsim.host.proposals.walk_selector_drafts)
+    sample_draft_chains = staticmethod(specsim.host.proposals.sample_draft_chains)
     resolve = staticmethod(specsim.rules.order.resolve)
     verify_token_budget = staticmethod(specsim.host.budget.verify_token_budget)
     verify_graph_tier = staticmethod(specsim.host.budget.verify_graph_tier)

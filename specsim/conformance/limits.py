@@ -41,6 +41,7 @@ DRAFTS = "drafts of workers, and what they keep for them"
 DRAWS = "draws"
 """What is accepted where verification draws the target's own tokens: the drafts that equal them."""
 SCHEDULES = "schedules that stop before what they read"
+PROPOSALS = "drafts that are drawn from the rows that are recorded for them"
 LOOK_AHEAD = "schedules that stop before the draft after their cut"
 CHOICES = {
     "TIES": ("any",),
@@ -104,7 +105,8 @@ class Limits:
         Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
     accepts_equal_draws : bool
         Whether drafts are accepted that equal a draw of the target's own, as sampled verify does: a sampler that draws
-        its own coins accepts no other number of them, and every schedule keeps the law.
+        its own coins accepts no other number of them, every schedule keeps the law, and no one reads what a draft was
+        drawn from.
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
     judges_draft_after_cut : bool

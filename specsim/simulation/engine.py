@@ -20,8 +20,10 @@ from specsim.host.metrics import (
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.events import Observer, Tag, ignore
+from specsim.simulation.exporting import written_lengths
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
 from specsim.simulation.launches import Launched, Launcher, clipped_steps
+from specsim.simulation.memory import Export
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
 from specsim.simulation.overlaps import Overlaps
 from specsim.simulation.priorities import Priorities
@@ -169,6 +171,22 @@ class Engine:
         """Ask a request to end; see ``Scheduler.abort``."""
         self._overlaps.abort(request_id, self.scheduler.holders, self._in_flight)
         self.scheduler.abort(request_id)
+
+    def export(self, request: Request) -> Export:
+        """Return what may leave of a request: committed text, its slots, and how much each cache has of it.
+
+        What the worker has in these slots is copied by its own ``export``.
+
+        Notes
+        -----
+        Source: semantics Q.7.
+        """
+        written = written_lengths(request, self._in_flight)
+        num_tokens = max(request.num_fill, written.target + 1)
+        export: Export = self._operations.host("export_text")(
+            self.scheduler.memory, request.holding, request.fill, written, num_tokens
+        )
+        return export
 
     def step(self) -> Iteration | None:
         """Take a turn for prompts and one for the decode batch, as far as there are any.

@@ -43,7 +43,8 @@ def build_memory(
         slots = swa = operations.host("SwaAllocator")(slots, allocator(sizes.num_swa_slots))
     rows = operations.host("RowAllocator")(sizes.num_rows)
     cache = operations.host("RadixCache")(sizes.page_size) if has_cache else None
-    return Memory(slots, rows, sizes.row_width, cache, has_pair_keys, swa, window, num_ahead)
+    exports = operations.host("Exports")(sizes.page_size)
+    return Memory(slots, rows, sizes.row_width, cache, has_pair_keys, swa, window, num_ahead, exports)
 
 
 def decode_sizes(config: SpecConfig, allocates_ahead: bool = True) -> DecodeSizes:

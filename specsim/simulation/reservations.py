@@ -79,9 +79,12 @@ class Reservations:
 
     @property
     def _available_full(self) -> int:
-        """How many slots are free, or would be if the cache forgot what no one uses."""
-        cache = self.memory.cache
-        return self._full.num_free + (0 if cache is None else cache.num_evictable)
+        """How many slots are free, or would be if the cache forgot what no one uses and no transfer reads."""
+        cache, exports = self.memory.cache, self.memory.exports
+        if cache is None:
+            return self._full.num_free
+        num_read = 0 if exports is None else len(exports.pages) * self.memory.page_size
+        return self._full.num_free + max(0, cache.num_evictable - num_read)
 
     @property
     def _available_swa(self) -> int:

@@ -70,7 +70,7 @@ class IterationLedger:
 
     def free(self, slots: NDArray[np.int64]) -> None:
         """Take slots back that no position keeps."""
-        self._scheduler.memory.allocator.free(slots.tolist())
+        self._scheduler.memory.free(slots.tolist())
 
     def end_requests(
         self,

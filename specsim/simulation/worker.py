@@ -137,6 +137,17 @@ class Worker(Protocol):
 
 
 @runtime_checkable
+class ExportingWorker(Worker, Protocol):
+    """A worker that hands out what it has of a text, for prefix stores, other engines and later runs."""
+
+    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[NDArray[Any]]]:
+        """Return copies of what lies in some slots of a row, under the names of ``state``, and of the row's states.
+
+        The copies are made after everything that was launched: a tree's accepted path has moved to its slots.
+        """
+
+
+@runtime_checkable
 class MapReader(Worker, Protocol):
     """A worker whose iterations read the request-to-token map at one moment, and use what they read at another."""
 

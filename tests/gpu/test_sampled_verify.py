@@ -5,6 +5,8 @@ from ml_dtypes import bfloat16
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.probabilities import CHUNK
 from specsim.gpu.sampled_verify import QUADS
 from specsim.gpu.switches import poisoned
 from specsim.host.noise import arrivals, stream_key
@@ -70,6 +72,16 @@ def test_counters_and_chunks_end_anywhere(cut, vocab):
     cut(block=lambda size, most, interpreted: min(4, 1 << max(size - 1, 0).bit_length()) if most == QUADS else 256)
     require_same_draws(call(4, 3, vocab))
     require_same_draws(call(4, 3, vocab, "forbidden"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16])
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_long_rows_race_on_logits_where_no_filter_reads_them(cut, is_filtered, dtype, kind):
+    """Rows of several chunks; the request of temperature 0 has a filter in any case."""
+    cut(block=lambda size, most, interpreted: min(4 if most == QUADS else 64, 1 << max(size - 1, 0).bit_length()))
+    assert choose_block(250, CHUNK) < 250
+    require_same_draws(call(4, 3, 250, kind, dtype, is_filtered=is_filtered))
 
 
 @pytest.mark.parametrize("sooner", [0, 1])

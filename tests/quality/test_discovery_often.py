@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis.strategies import SearchStrategy
+from ml_dtypes import bfloat16
 
+from specsim.host.proposals import LEAST_DRAFT_TEMPERATURE
 from specsim.host.stopping import FinishReason
 from specsim.properties import strategies
 from specsim.properties.laws.draft import whole_drafts
@@ -20,6 +22,13 @@ from specsim.properties.laws.stops import ending_of
 from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.property import Property
 from specsim.properties.strategies.metrics import several_logs
+from specsim.properties.strategies.proposals import (
+    ChainCase,
+    WalkCase,
+    several_chain_cases,
+    several_markov_cases,
+    several_selector_cases,
+)
 from specsim.properties.strategies.scheduled import limited_survivals, tied_survivals
 from specsim.properties.strategies.schedules import ScheduleCase, several_cases
 from specsim.properties.strategies.simulated import normal_draws
@@ -140,6 +149,34 @@ def pays_for_all_drafts_or_none(case: ScheduleCase) -> bool:
     return case.history.verify_token_budget is None and is_jump and without > others[0]
 
 
+def mixes_temperatures(case: WalkCase | ChainCase) -> bool:
+    temperatures = case.arguments["temperatures"]
+    return bool((temperatures == 0).any() and (temperatures > 0).any())
+
+
+def is_colder_than_is_drawn(case: WalkCase) -> bool:
+    return bool((case.arguments["temperatures"] < LEAST_DRAFT_TEMPERATURE)[0])
+
+
+def rounds_what_it_draws_from(case: WalkCase) -> bool:
+    return case.arguments["base_logits"].dtype == bfloat16
+
+
+def cuts_a_mapped_vocabulary(case: WalkCase) -> bool:
+    return case.arguments["num_candidates"] is not None and case.arguments["target_ids"] is not None
+
+
+def has_other_candidates_than_before(case: WalkCase) -> bool:
+    """Return whether a row of the batch, which an earlier walk wrote too, had other candidates there."""
+    earlier = dict(zip(case.earlier["request_rows"].tolist(), case.earlier["candidates"], strict=True))
+    walks = zip(case.arguments["request_rows"].tolist(), case.arguments["candidates"], strict=True)
+    return any(np.setdiff1d(earlier[row][place], one).size for row, walk in walks for place, one in enumerate(walk))
+
+
+def drops_tokens_by_filters(case: ChainCase) -> bool:
+    return bool(case.arguments["top_k"][0] < case.columns.shape[2] or case.arguments["min_p"][0])
+
+
 def among(predicate: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda cases: any(map(predicate, cases))
 
@@ -174,6 +211,12 @@ OTHERS: dict[str, tuple[Callable[[], SearchStrategy[Any]], Callable[[Any], bool]
     "a sum above the half between two counts": (normal_draws, among(falls_short_of_the_nearest_count)),
     "a tie inside a request where its drafts are cut": (several_cases, among(has_a_tie_inside_a_request_at_the_cut)),
     "steps that pay for all drafts or none": (several_cases, among(pays_for_all_drafts_or_none)),
+    "drafts at 0 beside drawn ones": (several_markov_cases, among(mixes_temperatures)),
+    "a temperature below the least that is drawn at": (several_markov_cases, among(is_colder_than_is_drawn)),
+    "rows of bfloat16": (several_markov_cases, among(rounds_what_it_draws_from)),
+    "candidates of a mapped vocabulary": (several_markov_cases, among(cuts_a_mapped_vocabulary)),
+    "other candidates than in the walk before": (several_selector_cases, among(has_other_candidates_than_before)),
+    "chains whose filters drop tokens": (several_chain_cases, among(drops_tokens_by_filters)),
     "a request without a draft": (several_logs, among(lambda log: log.num_drafts_per_round == 0)),
 }
 

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,13 @@ def test_no_kernel_has_more_parameters_than_can_be_read():
     counts = {name: len(kernel.arg_names) for name, kernel in all_kernels().items()}
     longer = {name: count for name, count in counts.items() if count > MOST_PARAMETERS}
     assert not longer, f"{longer}, but should have at most {MOST_PARAMETERS}: hand buffers and sizes over in groups"
+
+
+def test_every_kernel_waits_for_the_one_before_it_first():
+    first = {}
+    for name, kernel in all_kernels().items():
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kernel.fn))).body
+        statements = definition.body[1:] if ast.get_docstring(definition) else definition.body
+        first[name] = ast.unparse(statements[0])
+    late = [name for name, statement in first.items() if statement != "follow_previous()"]
+    assert not late, f"{late} should begin with follow_previous(): see docs/decisions/early-starts.md"

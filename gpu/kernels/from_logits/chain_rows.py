@@ -11,6 +11,7 @@ strides.
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN
 from specsim.gpu.kernels.from_logits.thresholds import read_logits, weigh
 
@@ -120,6 +121,7 @@ def _read_chain_rows_kernel(
     WIDTH: tl.constexpr,
 ):
     """Read some blocks of the rows of a request's first levels; the first program of a request clears its counts."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64)
     walk = walk_of(request, request_ptrs, num_drafted, max_num_drafts)
     source = (target_logits_ptr, draft_logits_ptr, statistic_ptrs, row_sizes)

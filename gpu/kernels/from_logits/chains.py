@@ -8,6 +8,7 @@ left; and to two numbers a level: what is known of its draft, and how many progr
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.chain_judges import end_of, judge, read_record, write_drafts, write_record
 from specsim.gpu.kernels.from_logits.chain_rests import add_up, pick
 from specsim.gpu.kernels.from_logits.chain_rows import read_unit, walk_of
@@ -137,6 +138,7 @@ def _walk_chains_kernel(
     in any mode, add up some blocks of a request's last row each, and the last of them to be done draws. They wait for
     programs of lower number alone, which have started before them; no others wait.
     """
+    follow_previous()
     WIDTH: tl.constexpr = WIDTHS[0]
     LEVELS: tl.constexpr = WIDTHS[1]
     BLOCKS: tl.constexpr = WIDTHS[2]

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.contracts import logit_rows
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.chain_judges import accepts, join_blocks, write_drafts, write_record
 from specsim.gpu.kernels.from_logits.chain_rows import walk_of
 from specsim.gpu.kernels.from_logits.row_filters import filter_row
@@ -22,6 +23,7 @@ def _start_chains_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Begin at each request's first row, and write filters that keep everything for those that a call leaves out."""
+    follow_previous()
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     start = tl.load(request_ptrs[0] + request, mask=is_request, other=0).to(tl.int64)
@@ -56,6 +58,7 @@ def _walk_filtered_chains_kernel(
     SHIFT: tl.constexpr,
 ):
     """Filter the row that a request's walk has reached, and judge its draft; one program a request."""
+    follow_previous()
     num_blocks, vocab, target_row_stride, target_column_stride, draft_vocab, draft_row_stride, draft_column_stride = (
         row_sizes
     )

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.paths import begin_path
 from specsim.gpu.kernels.from_logits.thresholds import read_logits
 from specsim.gpu.kernels.verify import largest_first
@@ -44,6 +45,7 @@ def _walk_greedy_kernel(
 
     All programs of a request find the same node; the first of them writes it down.
     """
+    follow_previous()
     candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
     chunk_max_ptr, chunk_token_ptr = choice_ptrs
     predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.narrowing import narrow_row
 from specsim.gpu.kernels.from_logits.paths import begin_path
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN, draw_from_row
@@ -44,6 +45,7 @@ def _walk_sampled_kernel(
     many of them each row has in a round, how many blocks each of these reads, and how many blocks a row has. ``rules``
     is 1 for a strict walk, and 2 for one that skips duplicates.
     """
+    follow_previous()
     holds_all = end - level > 1
     program = tl.program_id(0)
     num_narrowing = shares[0]

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.lists import has_lists
 from specsim.gpu.kernels.from_logits.thresholds import order_of, read_logits, search, value_of, weigh
 
@@ -151,6 +152,7 @@ def _row_statistics_kernel(
     of inf that there is no list, for the row is neither filtered nor greedy. The weights of its blocks are left out
     where top-k makes them meaningless. No program has narrowed a row down yet in any of ROUNDS rounds.
     """
+    follow_previous()
     chunk_max_ptr, block_mass_ptr, chunk_bound_ptr = statistic_ptrs[0], statistic_ptrs[1], statistic_ptrs[2]
     listed_logits_ptr, listed_tokens_ptr = statistic_ptrs[3], statistic_ptrs[4]
     place = tl.program_id(0).to(tl.int64)

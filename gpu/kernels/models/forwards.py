@@ -9,6 +9,7 @@ import triton.language as tl
 
 from specsim.gpu.kernels.device.hashing import GOLDEN, digest_entry, digest_row, mix
 from specsim.gpu.kernels.device.ranges import count_ranges
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -30,6 +31,7 @@ def _store_entries_kernel(
     NUM_DIGESTED: tl.constexpr,
     ROWS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     is_row = row < num_tokens
     position = tl.load(positions_ptr + row, mask=is_row, other=0)
@@ -90,6 +92,7 @@ def _fold_pages_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Fold what blocks of queries see of a layer; an item is one block of one request, found from the lengths."""
+    follow_previous()
     keys_ptr, values_ptr = kv_ptrs
     cache_seqlens_ptr, cu_seqlens_q_ptr = length_ptrs
     key_slot_stride, key_word_stride, value_slot_stride, value_word_stride = kv_strides
@@ -163,6 +166,7 @@ def _fold_rows_kernel(
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     is_row = row < num_tokens
     begin = tl.load(kv_indptr_ptr + row, mask=is_row, other=0)
@@ -194,6 +198,7 @@ def _advance_kernel(
     NUM_LAYERS: tl.constexpr,
     ROWS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     is_row = row < num_tokens
     token = tl.load(input_ids_ptr + row, mask=is_row, other=0).to(tl.uint32)

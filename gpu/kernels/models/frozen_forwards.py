@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.hashing import GOLDEN, digest_row, mix
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -23,6 +24,7 @@ def _advance_frozen_kernel(
     IS_SEED: tl.constexpr,
     ROWS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     is_row = row < num_tokens
     token = tl.load(input_ids_ptr + row, mask=is_row, other=0).to(tl.uint32)

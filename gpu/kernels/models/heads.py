@@ -12,6 +12,7 @@ from specsim.gpu.kernels.device.hashing import (
     digest_row,
     mix,
 )
+from specsim.gpu.kernels.device.succession import follow_previous
 
 
 @triton.jit
@@ -39,6 +40,7 @@ def _hash_target_logits_kernel(
     ROWS: tl.constexpr,
     TOKENS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     token = tl.program_id(1) * TOKENS + tl.arange(0, TOKENS)
     is_row = row < num_tokens
@@ -61,6 +63,7 @@ def _hash_sampling_logits_kernel(
     VOCAB: tl.constexpr,
 ):
     """Take the best token of each row out, round by round; whatever is left lies at the deepest place."""
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     token = tl.arange(0, VOCAB)
     is_row = row < num_tokens
@@ -89,6 +92,7 @@ def _text_target_logits_kernel(
     ROWS: tl.constexpr,
     TOKENS: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     token = tl.program_id(1) * TOKENS + tl.arange(0, TOKENS)
     is_row = row < num_tokens
@@ -118,6 +122,7 @@ def _hash_draft_probabilities_kernel(
     ROWS: tl.constexpr,
     VOCAB: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     token = tl.arange(0, VOCAB)
     is_row = row < num_tokens
@@ -152,6 +157,7 @@ def _text_draft_probabilities_kernel(
     ROWS: tl.constexpr,
     VOCAB: tl.constexpr,
 ):
+    follow_previous()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     token = tl.arange(0, VOCAB)
     is_row = row < num_tokens

@@ -153,11 +153,22 @@ def all_runs(
 ) -> list[Run]:
     """Return every way in which ``run`` can go, which plays a whole engine on the operations that it gets."""
     runs: list[Run] = []
-    pending: list[tuple[int, ...]] = [()]
     known: Known = {}
-    while pending:
-        watched = Watched(operations, pending.pop(), slack, known=known, counted=counted)
+
+    def play(script: tuple[int, ...]) -> Watched:
+        watched = Watched(operations, script, slack, known=known, counted=counted)
         runs.append(Run(run(watched), watched.weight, tuple(watched.turns)))
-        for depth in range(len(watched.script), len(watched.taken)):
-            pending += [(*watched.taken[:depth], other) for other in range(1, watched.widths[depth])]
+        return watched
+
+    every_script(play)
     return runs
+
+
+def every_script(play: Callable[[tuple[int, ...]], Any]) -> None:
+    """Play every sequence of choices; ``play`` returns what has ``taken`` and ``widths`` of those that it met."""
+    pending: list[tuple[int, ...]] = [()]
+    while pending:
+        script = pending.pop()
+        played = play(script)
+        for depth in range(len(script), len(played.taken)):
+            pending += [(*played.taken[:depth], other) for other in range(1, played.widths[depth])]

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend, load
+from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
@@ -61,10 +62,13 @@ class ScheduledRun:
         num_seen = most_seen(scenario.config, largest, longest, window, size, self.schedule)
         return (1 + -(-(num_seen + self.num_spare_swa_slots) // size)) * size if window else 0
 
-    def engine(self, backend: Backend) -> Engine:
-        """Return an engine whose scheduler and decisions are an implementation's, around its own worker."""
+    def engine(self, backend: Backend, operations: CallsByName | None = None) -> Engine:
+        """Return an engine whose scheduler and decisions are an implementation's, around its own worker.
+
+        ``operations`` are asked in the place of the implementation, where somebody watches what is asked.
+        """
         scenario = self.scenario
-        operations = Completed(backend, load("specsim.reference"))
+        operations = operations or Completed(backend, load("specsim.reference"))
         worker = own_worker(backend, scenario, self.sizes())
         return Engine(
             worker,
@@ -81,9 +85,12 @@ class ScheduledRun:
         return {number for _, number in self.aborts}
 
 
-def play(run: ScheduledRun, engine: Engine) -> Iterator[int]:
-    """Run to the end, requests arriving, aborted and retracted on the way; yield the number of every step."""
-    requests = run.scenario.requests()
+def play(run: ScheduledRun, engine: Engine, asked: Sequence[Request] = ()) -> Iterator[int]:
+    """Run to the end, requests arriving, aborted and retracted on the way; yield the number of every step.
+
+    ``asked`` has the requests, where somebody keeps an eye on them.
+    """
+    requests = asked or run.scenario.requests()
     due = [arrival.delay for arrival in run.scenario.arrivals]
     for step in range(MOST_STEPS):
         for number, request in enumerate(requests):

@@ -2,6 +2,7 @@
 
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.decode import Room, make_room, prepare_for_decode
+from specsim.simulation.memory.export import export_text
 from specsim.simulation.memory.free_list import RowAllocator
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
@@ -21,12 +22,16 @@ from specsim.simulation.memory.reserve import (
     required_row_width,
 )
 from specsim.simulation.memory.swa_allocator import SwaAllocator
+from specsim.simulation.memory.transfers import Export, ExportLengths, Exports, Transfer
 from specsim.simulation.memory.window import evict_behind_window, most_swa_slots, num_behind_window, with_swa_slots
 
 __all__ = [
     "Allocator",
     "Books",
     "DecodeSizes",
+    "Export",
+    "ExportLengths",
+    "Exports",
     "Holding",
     "KeyUnit",
     "Ledger",
@@ -42,11 +47,13 @@ __all__ = [
     "Snapshot",
     "SwaAllocator",
     "SwaSlots",
+    "Transfer",
     "admit_request",
     "alloc_len_per_decode",
     "allocate_chunk",
     "decode_reserve",
     "evict_behind_window",
+    "export_text",
     "key_units",
     "make_allocator",
     "make_room",

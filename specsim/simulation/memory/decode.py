@@ -41,7 +41,7 @@ def evict_for(memory: Memory, need: int) -> bool:
         evicted = memory.cache.evict(need)
         if not evicted:
             break
-        memory.allocator.free(evicted)
+        memory.free(evicted)
     return memory.allocator.num_free >= need
 
 

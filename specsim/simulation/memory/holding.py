@@ -1,9 +1,11 @@
 """What one request has in memory, and the parts that an engine's memory is made of."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.protocols import Allocator, PrefixCache, Rows, SwaSlots
+from specsim.simulation.memory.transfers import Exports
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Memory:
         Positions that a token of such a layer sees, its own included.
     num_ahead : int
         Tokens after a position under which it is cached, where the draft cache is shifted.
+    exports : Exports or None
+        What is on its way out, whose pages stay until it has arrived; None for an engine that exports nothing.
     """
 
     allocator: Allocator
@@ -81,8 +85,24 @@ class Memory:
     swa: SwaSlots | None = None
     window: int = 0
     num_ahead: int = 1
+    exports: Exports | None = None
 
     @property
     def page_size(self) -> int:
         """Slots of a page."""
         return self.allocator.page_size
+
+    def free(self, slots: Iterable[int]) -> None:
+        """Give slots back to the allocator; those of pages on their way out stay until they have arrived."""
+        self.allocator.free(slots if self.exports is None else self.exports.keep(slots))
+
+    def end_export(self, number: int) -> None:
+        """End a transfer, and free what was given back while it ran.
+
+        Raises
+        ------
+        SpecRejection
+            DOUBLE_FREE: it has ended.
+        """
+        if self.exports is not None:
+            self.allocator.free(self.exports.end(number))

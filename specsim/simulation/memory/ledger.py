@@ -28,9 +28,9 @@ class Ledger:
     def check(self, holdings: Mapping[Hashable, Holding]) -> None:
         """Raise AssertionError unless every page and every row has exactly one owner and every length its place.
 
-        An owner of a page is the free list, the open group of frees, the prefix cache or one request. Waiting requests
-        own nothing and may be left out. An owner of an SWA page is the free list, the group or one owned page, and a
-        position has an SWA slot from where its request's window begins.
+        An owner of a page is the free list, the open group of frees, the prefix cache, one request, or an export on its
+        way whose request gave it back. Waiting requests own nothing and may be left out. An owner of an SWA page is the
+        free list, the group or one owned page, and a position has an SWA slot from where its request's window begins.
         """
         self._check_pages(holdings)
         self._check_rows(holdings)
@@ -45,6 +45,8 @@ class Ledger:
         claims.append(("the prefix cache", _pages(() if cache is None else cache.slots, size)))
         for name, holding in holdings.items():
             claims.append((f"request {name}", _pages(holding.slots[holding.books.num_protected :], size)))
+        if self._memory.exports is not None:
+            claims.append(("exports on their way", _pages(self._memory.exports.late, size)))
         what = "page" if size > 1 else "slot"
         _check_owners(what, range(1, allocator.num_slots // size), claims)
         handed_out = {page for owner, pages in claims[2:] for page in pages}

@@ -93,7 +93,7 @@ def publish_prefix(
     duplicates = holding.slots[start:num_cached]
     if duplicates:
         save_window(memory, duplicates, found.slots[start:num_cached])
-        memory.allocator.free(duplicates)
+        memory.free(duplicates)
     cache.lock(found.node)
     cache.unlock(holding.node)
     holding.node = found.node

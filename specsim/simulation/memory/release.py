@@ -152,4 +152,4 @@ def _give_back(memory: Memory, holding: Holding, plan: Release, num_cached: int)
 
 def _free(memory: Memory, holding: Holding, start: int, end: int) -> None:
     if start < end:
-        memory.allocator.free(holding.slots[start:end])
+        memory.free(holding.slots[start:end])

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
-from specsim.rejection import Reason, SpecRejection, contradiction
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES, PoolSizes
+from specsim.rejection import Reason, SpecRejection, check_range, contradiction
 from specsim.simulation.models.description import (
     KVComponent,
     Layout,
@@ -165,16 +165,34 @@ def require_moves(description: ModelDescription, sides: Sequence[Side]) -> None:
             raise _no_move(unknown, f"drafts are trees, for which slots of the {side.value.lower()} move")
 
 
+def check_export(description: ModelDescription, sizes: PoolSizes, row: int, slots: Sequence[int]) -> None:
+    """Raise unless a row and slots are there, and every slot has a row of its own in every buffer.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_OUT_OF_RANGE, SLOT_OUT_OF_RANGE: no request can own it; NO_MOVE: a component is stored otherwise.
+    """
+    check_range(Reason.ROW_OUT_OF_RANGE, "row", row, "it is a request's", 1, sizes.num_rows - 1)
+    for slot in (min(slots, default=1), max(slots, default=1)):
+        check_range(Reason.SLOT_OUT_OF_RANGE, "slot", slot, "it is a request's", 1, sizes.num_slots - 1)
+    for one in description.kv_components:
+        if one.layout is not Layout.SLOTS:
+            raise _no_move(one, "what leaves is copied slot by slot", Layout.SLOTS.name)
+
+
 def _immovable(components: Sequence[KVComponent]) -> KVComponent | None:
     return next((one for one in components if one.layout is Layout.UNKNOWN), None)
 
 
-def _no_move(component: KVComponent, because: str) -> SpecRejection:
-    known = " or ".join(layout.name for layout in Layout if layout is not Layout.UNKNOWN)
+_KNOWN = " or ".join(layout.name for layout in Layout if layout is not Layout.UNKNOWN)
+
+
+def _no_move(component: KVComponent, because: str, expected: str = _KNOWN) -> SpecRejection:
     return SpecRejection(
         Reason.NO_MOVE,
         what=f"layout of the {component.side.value.lower()} component {component.name!r}",
         got=component.layout.name,
-        expected=known,
+        expected=expected,
         because=because,
     )

@@ -29,6 +29,7 @@ def gpu_driver(monkeypatch):
     monkeypatch.setattr(launcher, "INTERPRETED", False)
     monkeypatch.setattr(replay, "INTERPRETED", False)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)
+    monkeypatch.setattr(prepared, "starts_early", lambda device: True)
     active = driver._active
     there = Driver()
     driver.set_active(there)

@@ -21,6 +21,8 @@ ON_OPERATIONS = {
     "budget_engine.budgets_keep_the_autoregressive_law",
     "budget_engine.rows_after_the_cut_decide_nothing",
     "drawn_engine.drafts_change_no_draw",
+    "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
+    "proposals_engine.drawn_drafts_emit_the_autoregressive_law",
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",

@@ -1,0 +1,96 @@
+"""Runs of which something leaves meet what makes a fault show, as often as their strategy says."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from specsim.conformance.backend import load
+from specsim.host.stopping import FinishReason
+from specsim.properties.laws.support.exporting_runs import exporting_runs
+from specsim.properties.laws.support.scheduled_runs import finished, play
+
+NUM_RUNS = 160
+
+
+def counted():
+    """Play runs, and count how they are made and how their requests end."""
+    seen, places = Counter(), {1: Counter(), 4: Counter(), 16: Counter()}
+
+    @seed(5)
+    @settings(
+        max_examples=NUM_RUNS,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(exporting_runs())
+    def look(one):
+        run = one.run
+        engine, watched = one.engine(load("specsim.reference"))
+        asked = run.scenario.requests()
+        lengths, inside = {}, set()
+
+        def leave(name, holding):
+            (request,) = (each for each in asked if each.holding is holding)
+            lengths[request.request_id] = holding.books.num_committed
+            if name == "release_retracted" and holding.books.num_committed >= run.page_size:
+                inside.add("retracted pages")
+
+        watched.leave = leave
+        for _ in play(run, engine, asked):
+            pass
+        for request in finished(engine):
+            places[run.page_size][len(request.fill) % run.page_size] += 1
+            if request.finish_reason is FinishReason.ABORT:
+                inside.add("abort")
+            if not run.scenario.is_v1 and lengths.get(request.request_id, 0) >= len(request.fill):
+                inside.add("stop inside a run")
+        facts = {
+            "V1": run.scenario.is_v1,
+            "overlap": run.schedule.is_overlapped,
+            "tree": run.scenario.config.topk > 1,
+            "rest": run.schedule.num_drafts is not None,
+            "cache": run.schedule.has_prefix_cache,
+            "chunks": run.schedule.prefill_chunk is not None,
+            "retraction": bool(run.retractions),
+            f"pages of {run.page_size}": True,
+        }
+        seen.update(what for what, is_so in facts.items() if is_so)
+        seen.update(inside)
+
+    look()
+    return seen, places
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return counted()
+
+
+@pytest.mark.parametrize(
+    ("what", "share"),
+    [
+        ("V1", 1 / 3),
+        ("overlap", 4 / 9),
+        ("tree", 2 / 3),
+        ("rest", 1 / 4),
+        ("cache", 1 / 2),
+        ("chunks", 1 / 2),
+        ("retraction", 1 / 2),
+        ("pages of 1", 1 / 4),
+        ("pages of 4", 1 / 2),
+        ("pages of 16", 1 / 4),
+        ("abort", 1 / 8),
+        ("stop inside a run", 1 / 4),
+        ("retracted pages", 1 / 4),
+    ],
+)
+def test_runs_meet_what_their_strategy_says(counts, what, share):
+    assert counts[0][what] >= share / 2 * NUM_RUNS, counts[0]
+
+
+def test_texts_end_at_every_place_of_a_page(counts):
+    assert {size: len(places) for size, places in counts[1].items() if size < 16} == {1: 1, 4: 4}
+    assert len(counts[1][16]) >= 14
