@@ -250,11 +250,14 @@ def budget_runs(draw: st.DrawFn, names: tuple[str, ...] = CHAIN_WORKERS) -> Budg
 
 
 def _in_turn(run: BudgetRun) -> BudgetRun:
-    return replace(run, is_overlapped=False)
+    return replace(run, is_overlapped=False, pattern=run.pattern or (MOST, MOST, 1))
 
 
 def budget_runs_in_turn(names: tuple[str, ...] = CHAIN_WORKERS) -> SearchStrategy[BudgetRun]:
-    """Return a strategy of such runs whose iterations are seen right after they run, in the mode with fewer rows."""
+    """Return a strategy of such runs whose iterations are seen right after they run, in the mode with fewer rows.
+
+    In each of them some request has fewer drafts than others.
+    """
     return budget_runs(names).map(_in_turn).map(partial(replace, mode=VerifyMode.COMPACT))
 
 
