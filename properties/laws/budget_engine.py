@@ -144,7 +144,7 @@ def budgets_keep_the_autoregressive_law(backend: Backend, run: LawfulBudget) -> 
 
 @dataclass(frozen=True)
 class Poisoned(CallsByName):
-    """Operations that leave what nobody may rely on where a ragged forward computed no row: huge numbers."""
+    """Operations that leave what no one may rely on where a ragged forward computed no row: huge numbers."""
 
     operations: Completed
 

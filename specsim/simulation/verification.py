@@ -169,7 +169,7 @@ class VerifiedCounters:
 class VerifyBudgets:
     """The budgets of an engine's iterations, each from survivals of results that have come before its launch.
 
-    Survivals belong to a request and to how often it was retracted: whoever starts anew counts with ones.
+    Survivals belong to a request and to how often it was retracted: one that starts anew counts with ones.
 
     Notes
     -----
