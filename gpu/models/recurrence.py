@@ -99,6 +99,18 @@ def keep_nodes(recurrence: Recurrence, scratch: States) -> None:
     written.copy_(recurrence.windows.view(written.shape))
 
 
+def keep_chains(recurrence: Recurrence, batch: TargetBatch[Tensor], scratch: States) -> None:
+    """Write the states after every node of chains of several lengths; after its last node a chain repeats it."""
+    (windows,), starts = scratch[CONVOLUTION], batch.keys.cu_seqlens_q.long()
+    num_requests, num_nodes = windows.shape[:2]
+    last = (starts[1 : num_requests + 1] - starts[:num_requests] - 1).clamp(min=0)
+    node = torch.arange(num_nodes, device=last.device)
+    token = (starts[:num_requests, None] + torch.minimum(node, last[:, None])).view(-1)
+    for layer, written in enumerate(scratch[RECURRENT]):
+        written[..., 0] = recurrence.sums[token, layer].view(written.shape[:2])
+    windows.copy_(recurrence.windows[token].view(windows.shape))
+
+
 def words_of(layer: int, tokens: Tensor, positions: Tensor, below: Tensor) -> Tensor:
     """Return what each token adds to the state of a layer: the digests of its tags."""
     return digest([positions, tokens, below, 2 * layer]) + digest([positions, tokens, below, 2 * layer + 1])

@@ -20,7 +20,7 @@ from specsim.gpu.models.heads import (
 )
 from specsim.gpu.models.layers import as_one, side_by_side
 from specsim.gpu.models.lookback import tokens_before
-from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
+from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chains, keep_chunks, keep_nodes
 from specsim.gpu.models.stored import digest, unpacked, write_back
 from specsim.gpu.models.window import disturb
 from specsim.gpu.verify import argmax_target_predict
@@ -72,8 +72,12 @@ class ToyModel:
         """Fold what every node sees, or go on from the state of its parent."""
         if self.language_model.target_pool not in RECURRENT_KINDS:
             return self._output(batch, self._attend(batch, kv))
-        recurrence = after_nodes(batch, states)
-        keep_nodes(recurrence, scratch)
+        if batch.tree_mask is None:
+            recurrence = after_chunks(batch, states)
+            keep_chains(recurrence, batch, scratch)
+        else:
+            recurrence = after_nodes(batch, states)
+            keep_nodes(recurrence, scratch)
         return self._output(batch, self._combine(batch, kv, recurrence))
 
     def draft_step(self, batch: DraftStepBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:

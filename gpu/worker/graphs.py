@@ -13,6 +13,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.simulated import SimulatedGraph
 from specsim.gpu.switches import simulates_graphs
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.verification import VerifyLimits
 
 NUM_WARM_UPS = 2
 
@@ -24,7 +25,8 @@ class Kind:
     """What decides the launches of an iteration.
 
     How many steps are drafted, whether a request is sampled, whether users are handed hidden states, whether rules
-    follow the output, and whether requests have fewer steps than these: how many each has is read where it lies.
+    follow the output, whether requests have fewer steps than these: how many each has is read where it lies, and how
+    many drafts are verified.
     """
 
     num_steps: int
@@ -32,6 +34,7 @@ class Kind:
     hands_states: bool = False
     has_rules: bool = False
     is_cut: bool = False
+    limits: VerifyLimits | None = None
 
 
 def bucket_sizes(max_batch: int) -> tuple[int, ...]:

@@ -96,6 +96,7 @@ class Loop(ABC):
         facts, description = self.side.facts, self.side.facts.description
         self.has_plain_keys, self.tells = not facts.catches_up, facts.serves_all
         self._branches = facts.branches(self.config)
+        self.schedules_verify = self._branches == 1
         require_moves(description, sides_that_move(self._branches, sizes.page_size, self.is_v1))
         is_possible = DEVICE.type == "cuda" and description.is_capturable
         self.use_graphs = is_possible if use_graphs is None else use_graphs

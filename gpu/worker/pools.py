@@ -197,6 +197,13 @@ class Pools:
         )
         return slots, PagedKeys(page_table, cache_seqlens, cu_seqlens_q, self._page_size)
 
+    def ragged_nodes(self, row: Tensor, seq_lens: Tensor, lengths: Tensor) -> PagedKeys[Tensor]:
+        """Return the keys of a forward over int32 [request] nodes of each request; page tables are as wide as rows."""
+        cache_seqlens, cu_seqlens_q, _, page_table = gpu.ragged_verify_metadata(
+            row, self.req_to_token, seq_lens, lengths, self.req_to_token.shape[1], self._page_size
+        )
+        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, self._page_size)
+
     def keys_of_extend(
         self, row: Tensor, verify_input: VerifyInput, phase: DraftExtendInput, operations: Any
     ) -> PagedKeys[Tensor]:

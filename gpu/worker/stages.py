@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
+from specsim.assertion import require_present
 from specsim.config import SpecConfig
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import Asked, ChoiceRows
@@ -20,6 +21,7 @@ from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import accept, greedy_choices, links_of
+from specsim.gpu.worker.scheduled import Admitted, admit, cap, compact_batch, on_the_host, scatter_output
 from specsim.gpu.worker.static import poison_static, require_guards, static_zeros
 from specsim.gpu.worker.transfer import pinned
 from specsim.phases import VerifyInput, VerifyOutput
@@ -29,6 +31,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.reported_states import layers_to_ask, part_states
 from specsim.simulation.numbers import Widths
 from specsim.simulation.sides import DraftSide, Followed
+from specsim.simulation.verification import Verified, VerifyLimits
 
 Batch = TypeVar("Batch")
 DeviceSide = DraftSide[Tensor, Pools, TargetPrefill, DeviceWaiting]
@@ -91,6 +94,8 @@ class Stages:
     verify_output: VerifyOutput
     followed: Followed[Tensor]
     own_steps: Sequence[int] | None = None
+    _admitted: Admitted | None = None
+    _trim: Tensor | None = None
 
     def __init__(self, shared: Shared, kind: Kind, parts: Parts, like: Any, size: int, is_v1: bool) -> None:
         self._shared, self._kind = shared, kind
@@ -126,6 +131,12 @@ class Stages:
         steps = {"draft": self._draft, "target": self._target, "accept": self._accept, "settle": self._settle}
         for one in self._parts.get(stage, ()):
             steps[one]()
+
+    def verified(self, live: int) -> Verified | None:
+        """Wait for what live requests verified, and return it; None where everything is."""
+        if self._admitted is None:
+            return None
+        return on_the_host(self._admitted, require_present("trim", self._trim), live)
 
     def _loaded(self) -> dict[str, Tensor]:
         """Return the buffers that ``load`` fills, by name."""
@@ -179,7 +190,15 @@ class Stages:
             is_sampled=kind.is_sampled,
             window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
         )
+        if kind.limits is not None:
+            deepest = require_present("deepest", self._deepest)
+            self._admitted = admit(phase, kind.limits, deepest, description)
+        is_compact = self._admitted is not None and self._admitted.is_compact
+        if self._admitted is not None and is_compact:
+            batch = compact_batch(batch, phase, self._admitted, pools)
         output = shared.model.verify(batch, pools.kv[Side.TARGET], pools.states, self.scratch)
+        if self._admitted is not None and is_compact:
+            output = scatter_output(output, phase, self._admitted)
         output = part_states(description, output, kind.hands_states)
         self.output = writable(output) if kind.has_rules else output
 
@@ -199,6 +218,8 @@ class Stages:
         else:
             greedy = target_predict.view(phase.retrieve_index.shape)
             accepted = gpu.verify_tree_greedy(*links_of(phase), greedy, num_steps)
+        if self._admitted is not None:
+            accepted, self._trim = cap(accepted, phase, self._admitted)
         predict, accept_index, num_accepted_drafts = accepted
         if kind.has_rules:
             choices.rules.commit(rows, accept_index, predict)
@@ -255,12 +276,21 @@ class Batches:
         for size in reversed(self._buckets):
             self._capture(size, Kind(self._shared.config.num_steps, False), parts, idle)
 
-    def load(self, start: Any, widths: Widths, asked: Asked, parts: Parts, window: Tensor | None = None) -> Stages:
+    def load(
+        self,
+        start: Any,
+        widths: Widths,
+        asked: Asked,
+        parts: Parts,
+        window: Tensor | None = None,
+        limits: VerifyLimits | None = None,
+    ) -> Stages:
         """Return the stages of a batch, to which it is brought: padded to its bucket, and captured where graphs are."""
-        live, own_steps = len(asked.choices), widths.own_steps
-        kind = Kind(
-            widths.config.num_steps, asked.is_sampled, asked.hands_states, asked.has_rules, own_steps is not None
-        )
+        live, own_steps, num_steps = len(asked.choices), widths.own_steps, widths.config.num_steps
+        if limits is not None and own_steps is None:
+            # NOTE: padding has no drafts, and must not spend of the budget.
+            own_steps = (num_steps,) * live
+        kind = Kind(num_steps, asked.is_sampled, asked.hands_states, asked.has_rules, own_steps is not None, limits)
         size = bucket_for(live, self._buckets) if self._buckets and live else live
         if self._use_graphs and live:
             stages = self._capture(size, kind, parts, start)

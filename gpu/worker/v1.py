@@ -17,6 +17,7 @@ from specsim.gpu.worker.stages import BORROWING, SETTLING, Parts
 from specsim.gpu.worker.transfer import upload
 from specsim.simulation.numbers import Steps
 from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 
@@ -37,8 +38,8 @@ class GpuWorkerV1(Loop):
         """Take the books of the engine that drives the worker."""
         self._ledger = ledger
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
-        """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
+        """Run one iteration; the host waits for the device once, and once more for a grammar or a budget."""
         side, ledger, pools, choices, live = self.side, self._ledger, self._pools, self._choices, len(rows)
         widths, asked = side.facts.widths_at(self.config, num_steps, live), choices.asked(rows)
         config = widths.config
@@ -48,7 +49,7 @@ class GpuWorkerV1(Loop):
         given = ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*borrowed, *flat_ranges(given)], DEVICE)
         window = uploaded[-1]
-        stages = self._batches.load(start, widths, asked, self._parts(), window)
+        stages = self._batches.load(start, widths, asked, self._parts(), window, limits)
         if borrowed:
             pools.assign_slots(uploaded[: len(borrowed)])
         stages.run("draft")
@@ -61,7 +62,7 @@ class GpuWorkerV1(Loop):
         scored = score(asked, row, stages.output, accepted.accept_index, accepted.predict, choices)
         self._scored = scored, live
         truncation, proposals = end_requests(verify_input, accepted, live, side.facts, ledger, widths.own_steps)
-        iteration = Iteration.of(truncation, config.num_draft_tokens, proposals)
+        iteration = Iteration.of(truncation, config.num_draft_tokens, proposals, stages.verified(live))
         everyone, going_on = reclaim(
             row,
             verify_input,

@@ -11,6 +11,7 @@ from specsim.gpu.worker.loop import Loop
 from specsim.gpu.worker.stages import HALVES, WHOLE, Parts
 from specsim.gpu.worker.transfer import download
 from specsim.simulation.numbers import Steps
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 
@@ -24,9 +25,9 @@ class GpuWorker(Loop):
 
     is_v1, default_name = False, "gpu"
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration and bring its tokens and counts to the host."""
-        self.launch(rows, num_steps)
+        self.launch(rows, num_steps, limits)
         stages, followed, live = require_present("launched", self._last)
         accepted, tokens = stages.verify_output, require_present("tokens", followed.tokens)
         output, drafts, counts, *trees = download(
@@ -37,11 +38,11 @@ class GpuWorker(Loop):
                 *proposed_trees(stages.verify_input, live, self.side.facts, stages.own_steps),
             ]
         )
-        iteration = Iteration(output, drafts, counts, proposals_of(trees, stages.own_steps))
+        iteration = Iteration(output, drafts, counts, proposals_of(trees, stages.own_steps), stages.verified(live))
         self._waiting.hear(rows, iteration)
         return iteration
 
-    def launch(self, rows: Sequence[int], num_steps: Steps = None) -> None:
+    def launch(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> None:
         """Queue one iteration on the device without waiting for it.
 
         A request with a processor or a grammar lets the batch wait for its logits in the middle. A draft of the host
@@ -50,7 +51,8 @@ class GpuWorker(Loop):
         side, choices = self.side, self._choices
         widths, asked = side.facts.widths_at(self.config, num_steps, len(rows)), choices.asked(rows)
         start = self._waiting.take(rows)
-        stages = self._batches.load(start, widths, asked, self._parts(asked.is_constrained or asked.wants_report))
+        parts = self._parts(asked.is_constrained or asked.wants_report)
+        stages = self._batches.load(start, widths, asked, parts, limits=limits)
         stages.run("target")
         if asked.is_constrained:
             constrain_trees(stages.output, stages.verify_input, asked.choices)

@@ -30,7 +30,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
-from specsim.simulation.schedule import Schedule
+from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
 
 OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
@@ -85,9 +85,11 @@ def decode(
     run: SampledRun,
     max_batch: int,
     order: Sequence[int] | None = None,
+    schedule: Schedule = IN_TURN,
 ) -> dict[int, Request]:
     """Run an engine of some operations to its end and return the requests by number."""
-    requests, schedule = run.requests(), Schedule(run.is_overlapped, stream_seed=run.model.seed)
+    requests = run.requests()
+    schedule = replace(schedule, is_overlapped=run.is_overlapped, stream_seed=run.model.seed)
     worker = make(run, sizes_for(run.config, requests, max_batch, run.page_size, schedule=schedule))
     engine = Engine(worker, max_batch, shuffle_seed=1, schedule=schedule, operations=operations)
     for number in range(len(requests)) if order is None else order:
@@ -97,9 +99,14 @@ def decode(
 
 def engine_emits_the_autoregressive_law(backend: Backend, run: SampledRun) -> None:
     """Over all coins a request emits exactly the law of decoding token by token; greedy neighbours stay as they are."""
+    require_autoregressive_law(backend, run)
+
+
+def require_autoregressive_law(backend: Backend, run: SampledRun, schedule: Schedule = IN_TURN) -> None:
+    """Raise AssertionError unless the first request of a run emits that law, however the run is scheduled."""
     operations = Completed(backend, load("specsim.reference"))
     slack = slack_from_logits(run.model.vocab_size)
-    law = law_of_runs(operations, lambda watched: emitted(watched, run), slack)
+    law = law_of_runs(operations, lambda watched: emitted(watched, run, schedule), slack)
     prompt = run.prompts[0]
 
     def row_after(tokens: Outcome) -> Row:
@@ -129,9 +136,9 @@ def constrained_shares(run: SampledRun, shares: Row, tokens: Outcome) -> Row:
     return tuple(share / total for share in kept)
 
 
-def emitted(operations: Watched, run: SampledRun) -> Outcome:
+def emitted(operations: Watched, run: SampledRun, schedule: Schedule = IN_TURN) -> Outcome:
     """Return what the first request emits, and check what the greedy others do."""
-    done = decode(loops_on(operations), operations, run, max_batch=len(run.prompts))
+    done = decode(loops_on(operations), operations, run, len(run.prompts), schedule=schedule)
     for number in range(1, len(run.prompts)):
         expected = greedy_decode(run.model, run.prompts[number], run.num_tokens)
         got = done[number].output

@@ -9,6 +9,7 @@ from typing import Any
 from specsim.algorithms import DRAFTERS
 from specsim.properties.soak.drafters import EAGLE
 from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.verification import VerifyMode
 
 Value = str | int | bool
 """What a factor may be."""
@@ -36,6 +37,8 @@ class Cell:
         Texts are kept, and prompts that begin alike start after them.
     algorithm : str
         What drafts, by its name in ``DRAFTERS``, or in those of the module.
+    verify_mode : str
+        Whether iterations verify all drafts, or how they keep to a budget.
     """
 
     worker: str
@@ -46,6 +49,12 @@ class Cell:
     chunking: bool
     prefix_cache: bool
     algorithm: str = EAGLE
+    verify_mode: str = VerifyMode.STATIC.value
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether iterations keep to a budget of drafts."""
+        return self.verify_mode != VerifyMode.STATIC.value
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -54,11 +63,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What a command line calls it; EAGLE goes without saying."""
+        """What a command line calls it; EAGLE and verifying everything go without saying."""
         first = () if self.algorithm == EAGLE else (self.algorithm.lower(),)
         plain = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
         switched_on = (word for factor, word in SWITCHES.items() if vars(self)[factor])
-        return "-".join((*first, self.worker, *plain, *switched_on))
+        mode = (self.verify_mode,) if self.is_scheduled else ()
+        return "-".join((*first, self.worker, *plain, *switched_on, *mode))
 
 
 FACTORS: dict[str, tuple[Any, ...]] = {
@@ -70,6 +80,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "chunking": (False, True),
     "prefix_cache": (False, True),
     "algorithm": tuple(DRAFTERS),
+    "verify_mode": tuple(mode.value for mode in VerifyMode),
 }
 """Every factor with its values."""
 

@@ -24,7 +24,9 @@ LEAST = {"requests": 3, "iterations": 8, "partial_rejections": 1, "finishes": 1}
 LEAST_OF_FACTORS = {"chunking": "chunks", "prefix_cache": "prefix_hits", "overlap": "overlaps"}
 """What a history has to come to once where a factor is switched on."""
 
-COUNTED = (*LEAST, *LEAST_OF_FACTORS.values())
+CUT_DRAFTS = "cut_drafts"
+
+COUNTED = (*LEAST, *LEAST_OF_FACTORS.values(), CUT_DRAFTS)
 
 MOST_CONTINUED = 3
 """Texts that somebody continues in the end: what a cache has of the last verify shows after some of them alone."""
@@ -49,7 +51,8 @@ class Tried:
 
 def least_of(cell: Cell) -> dict[str, int]:
     """Return what every history of a cell has to come to."""
-    return LEAST | {counted: 1 for factor, counted in LEAST_OF_FACTORS.items() if vars(cell)[factor]}
+    of_factors = {counted: 1 for factor, counted in LEAST_OF_FACTORS.items() if vars(cell)[factor]}
+    return LEAST | of_factors | ({CUT_DRAFTS: 1} if cell.is_scheduled else {})
 
 
 @accepting_unread_states()
@@ -106,6 +109,7 @@ def count_events(machine: Machine) -> Counter[str]:
         chunks=reach[Tag.CHUNK],
         prefix_hits=reach[Tag.PREFIX],
         overlaps=reach[Tag.OVERLAP],
+        cut_drafts=machine.engine.verified.num_drafts - machine.engine.verified.num_verified,
     )
 
 

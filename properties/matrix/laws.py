@@ -175,10 +175,11 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
 def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequence[Run]) -> None:
     """Raise AssertionError unless a request outputs what its seed leads to, beside others or alone.
 
-    Where what is drafted depends on those beside a request, each runs as it did when its coins were set.
+    Where what is drafted or verified depends on those beside a request, each runs as it did when its coins were set.
     """
     seeds = seeds_of(runs)
-    together = [[place] for place in range(len(runs))] if setup.drafter.has_memory else [[*range(len(runs))]]
+    has_company = setup.drafter.has_memory or setup.schedule.verification is not None
+    together = [[place] for place in range(len(runs))] if has_company else [[*range(len(runs))]]
     for places in together:
         roomy = with_room(setup, len(places) + 1)
         engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)

@@ -19,7 +19,7 @@ from specsim.rules import REASONS_FOR_V1, ServerConfig, resolve
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
 from specsim.simulation.worker import SynchronousWorker, Worker
 
-SCHEDULING = ("overlap", "chunking", "prefix_cache")
+SCHEDULING = ("overlap", "chunking", "prefix_cache", "verify_mode")
 """Factors that a worker does not depend on: cells that differ in these alone are asked about with one worker."""
 
 
@@ -42,8 +42,13 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
     """
     found: dict[Cell, Refusal] = {}
     workers: dict[Cell, Worker | Refusal] = {}
+    ruled: dict[Cell, Refusal | None] = {}
     for cell in cells:
-        refusal = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
+        # NOTE: no rule asks how much is verified, and asking them takes most of the time.
+        static = replace(cell, verify_mode=FACTORS["verify_mode"][0])
+        if static not in ruled:
+            ruled[static] = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
+        refusal = ruled[static]
         if refusal is None:
             plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
             if plain not in workers:

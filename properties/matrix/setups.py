@@ -7,6 +7,7 @@ from random import Random
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
+from specsim.properties.laws.support.budget_runs import OfSurvivals
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.soak.asked import Asked, draw_asked, with_rules
@@ -17,6 +18,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
 from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule
+from specsim.simulation.verification import FixedBudget, Verification, VerifyMode
 
 SIZES = {
     1: (SpecConfig(1, 3, 4), SpecConfig(1, 2, 3)),
@@ -70,6 +72,7 @@ def draw_setup(
             prefill_chunk=max(page_size, 3) + random.choice((0, 1, 2)) if cell.chunking else None,
             stream_seed=random.randrange(1 << 16),
             has_prefix_cache=cell.prefix_cache,
+            verification=_draw_verification(cell, random),
         ),
         is_v1=cell.worker == "v1",
         longest_prompt=longest_prompt,
@@ -118,6 +121,14 @@ def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
         context_limit=None,
     )
     return with_rules(longer, setup)
+
+
+def _draw_verification(cell: Cell, random: Random) -> Verification | None:
+    """Draw a budget that cuts some chains of a batch, where the cell has one."""
+    if not cell.is_scheduled:
+        return None
+    budget = random.choice((FixedBudget(2), OfSurvivals(2), FixedBudget(1), FixedBudget(3)))
+    return Verification(VerifyMode(cell.verify_mode), budget)
 
 
 def _longest_first(page_size: int) -> int:

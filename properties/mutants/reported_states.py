@@ -14,6 +14,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken
 from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 States = tuple[HiddenState | None, ...]
@@ -24,9 +25,11 @@ class StaleStates(ReferenceWorker):
 
     _before: Reported = ()
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode_from(
+        self, read: Any, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None
+    ) -> Iteration:
         """Run one iteration, and keep its states for the next."""
-        iteration = super().decode_from(read, rows, num_steps)
+        iteration = super().decode_from(read, rows, num_steps, limits)
         reported = self._reported
         if len(self._before) == len(reported):
             pairs = zip(reported, self._before, strict=True)
@@ -38,9 +41,11 @@ class StaleStates(ReferenceWorker):
 class CompactedStates(ReferenceWorker):
     """Reads states by node number when they have been brought to the front."""
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode_from(
+        self, read: Any, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None
+    ) -> Iteration:
         """Run one iteration, and take its states from what the extend was handed."""
-        iteration = super().decode_from(read, rows, num_steps)
+        iteration = super().decode_from(read, rows, num_steps, limits)
         extended = require_kind("phase 3", self._phases[3], DraftExtendInput).hidden_states
         paths = vars(self._phases[2])["accept_index"].tolist()
         taken = [tuple(tuple(extended[node].tolist()) for node in path if node >= 0) for path in paths]
@@ -79,9 +84,9 @@ class SilentResumer(ReferenceWorker):
 class ShortStatesV1(ReferenceWorkerV1):
     """Hands out no state of the token that ends a text."""
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration, and forget the last state of each request that it ended."""
-        iteration = super().decode(rows, num_steps)
+        iteration = super().decode(rows, num_steps, limits)
         requests = self._ledger.requests
         kept = [len(one.output) - len(one.hidden_states) - (one.finish is not None) for one in requests]
         self._reported = tuple(own[:count] for own, count in zip(self._reported, kept, strict=True))

@@ -16,6 +16,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import Reported, ReportedToken, most_top
 from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 
@@ -24,9 +25,9 @@ class LateTeller(ReferenceWorker):
 
     _before: Reported = ()
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration, and keep its scores for the next."""
-        iteration = super().decode(rows, num_steps)
+        iteration = super().decode(rows, num_steps, limits)
         now = self._reported
         if len(self._before) == len(now):
             self._reported = self._before
@@ -91,9 +92,11 @@ class ListTeller(ReferenceWorker):
 class DraftTeller(ReferenceWorker):
     """Scores the first token of an iteration as the draft does, if it proposed it."""
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode_from(
+        self, read: Any, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None
+    ) -> Iteration:
         """Run one iteration, and put the probabilities that its drafts started from in the place of scores."""
-        iteration = super().decode_from(read, rows, num_steps)
+        iteration = super().decode_from(read, rows, num_steps, limits)
         started_from = require_kind("phase 0", self._phases[0], DraftInput)
         proposed = zip(self._reported, started_from.topk_index.tolist(), started_from.topk_p.tolist(), strict=True)
         self._reported = tuple(
@@ -119,16 +122,18 @@ class OverlappedTeller(ReferenceWorker):
     _before: Reported = ()
     _is_in_turn = False
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration; every request finds its own scores."""
         self._is_in_turn = True
-        iteration = super().decode(rows, num_steps)
+        iteration = super().decode(rows, num_steps, limits)
         self._is_in_turn = False
         return iteration
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode_from(
+        self, read: Any, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None
+    ) -> Iteration:
         """Run one iteration, and keep its scores for the next unless it comes in turn."""
-        iteration = super().decode_from(read, rows, num_steps)
+        iteration = super().decode_from(read, rows, num_steps, limits)
         scores = self._reported
         if not self._is_in_turn and len(self._before) == len(scores):
             self._reported = self._before
@@ -147,9 +152,9 @@ class NeighbourTellerV1(ReferenceWorkerV1):
 class ShortTellerV1(ReferenceWorkerV1):
     """Tells nothing of the token that ends a text."""
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration, and forget the last score of each request that it ended."""
-        iteration = super().decode(rows, num_steps)
+        iteration = super().decode(rows, num_steps, limits)
         ended = [one.finish is not None for one in self._ledger.requests]
         counts = [len(one.output) for one in self._ledger.requests]
         reported = zip(self._reported, self._ledger.requests, ended, counts, strict=True)

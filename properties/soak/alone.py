@@ -88,7 +88,8 @@ class Drafts:
         """Raise AssertionError unless a request that has ended drafted and accepted what it does alone.
 
         Drafts that start from anything but the end of the text change no output, only how much of it comes at once.
-        One that was retracted or aborted has other lengths; where they are the same, so are the trees.
+        One that was retracted or aborted, or that verified within a budget, has other lengths; where they are the same,
+        so are the trees.
         """
         seen = self._seen.pop(request.request_id, {})
         if self._setup.candidates or self._setup.other_draftings or not request.is_greedy:
@@ -98,6 +99,7 @@ class Drafts:
             if length in alone.trees:
                 what = f"tree of request {request.request_id} after {length}"
                 require(tree == alone.trees[length], what, tree, alone.trees[length])
-        if not request.num_retractions and request.finish_reason is not FinishReason.ABORT:
+        has_company = request.num_retractions or self._setup.schedule.verification is not None
+        if not has_company and request.finish_reason is not FinishReason.ABORT:
             got, expected = request.counters, alone.request.counters
             require(got == expected, f"counters of request {request.request_id}", got, expected)

@@ -101,8 +101,9 @@ class Setup:
 
     @property
     def drafts_are_independent(self) -> bool:
-        """Whether what a request drafts depends on its text alone, not on what runs beside and ran before."""
-        changes = self.candidates or self.other_draftings or self.schedule.clips_drafts
+        """Whether what a request drafts and verifies depends on its text alone, not on what runs beside and before."""
+        is_scheduled = self.schedule.verification is not None
+        changes = self.candidates or self.other_draftings or self.schedule.clips_drafts or is_scheduled
         return not (changes or self.drafter.has_memory or self.drafter.cuts_by_company)
 
     @property

@@ -99,6 +99,17 @@ def keep_nodes(recurrence: Recurrence, scratch: States) -> None:
     written[...] = recurrence.windows.reshape(written.shape)
 
 
+def keep_chains(recurrence: Recurrence, batch: TargetBatch[Array], scratch: States) -> None:
+    """Write the states after every node of chains of several lengths, but for those of padding."""
+    ends, (windows,) = batch.keys.cu_seqlens_q.tolist(), scratch[CONVOLUTION]
+    for request in range(len(windows)):
+        chain = slice(ends[request], ends[request + 1])
+        count = ends[request + 1] - ends[request]
+        for layer, written in enumerate(scratch[RECURRENT]):
+            written[request, :count, 0] = recurrence.sums[chain, layer]
+        windows[request, :count] = recurrence.windows[chain]
+
+
 def _words(layer: int, tokens: Array, positions: Array, below: Array) -> Array:
     """Return what each token adds to the state of a layer: the digests of its tags."""
     words: Array = digest_rows(tags(layer, tokens, positions, below)).sum(axis=0)

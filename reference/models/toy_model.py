@@ -15,7 +15,14 @@ from specsim.reference.models.block import features_after, last_slots, store_fea
 from specsim.reference.models.kept import KeptForwards
 from specsim.reference.models.layers import as_one, side_by_side
 from specsim.reference.models.lookback import tokens_before
-from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
+from specsim.reference.models.recurrence import (
+    Recurrence,
+    after_chunks,
+    after_nodes,
+    keep_chains,
+    keep_chunks,
+    keep_nodes,
+)
 from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
 from specsim.reference.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
@@ -68,8 +75,12 @@ class ToyModel:
         """Fold what every node sees, or go on from the state of its parent."""
         if self.language_model.target_pool not in RECURRENT_KINDS:
             return self._output(batch, self._attend(batch, kv))
-        recurrence = after_nodes(batch, states)
-        keep_nodes(recurrence, scratch)
+        if batch.tree_mask is None:
+            recurrence = after_chunks(batch, states)
+            keep_chains(recurrence, batch, scratch)
+        else:
+            recurrence = after_nodes(batch, states)
+            keep_nodes(recurrence, scratch)
         return self._output(batch, self._combine(batch, kv, recurrence))
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:

@@ -20,6 +20,7 @@ from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import TargetPrefill, prefill_target
+from specsim.reference.worker.scheduled import Admitted, admit
 from specsim.simulation.dflash import check_dflash_request
 from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.logprobs import Reported, alone
@@ -30,6 +31,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Widths
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.sides import Drafting, DraftSide, Setting, Waiting
+from specsim.simulation.verification import VerifyLimits
 
 MakeSide = Callable[[Setting], DraftSide[Array, Pools, TargetPrefill, Waiting]]
 """Makes the draft side of a loop, and refuses what it cannot run."""
@@ -101,6 +103,7 @@ class Loop:
         facts = self.side.facts
         self.has_plain_keys, self.tells = not facts.catches_up, facts.serves_all
         self._branches = facts.branches(self.config)
+        self.schedules_verify = self._branches == 1
         require_moves(facts.description, sides_that_move(self._branches, sizes.page_size, self.is_v1))
         self._choices = ChoiceRows(sizes.num_rows, facts.keeps_top_k_exactly, acceptance_of(acceptance, self._branches))
         self._pools = make_pools(facts.description, sizes, reads)
@@ -178,3 +181,7 @@ class Loop:
     def _cut(self, drafted: VerifyInput, widths: Widths) -> VerifyInput:
         """Return what the target verifies of the drafts: of each request, as many levels as it was to draft."""
         return drafted if widths.own_steps is None else cut_drafts(drafted, widths.own_steps)
+
+    def _admit(self, drafted: VerifyInput, limits: VerifyLimits | None, widths: Widths) -> Admitted | None:
+        """Return which drafts are verified within some limits, None for all of them."""
+        return admit(drafted, limits, widths, self.model.description, self._operations)

@@ -13,6 +13,7 @@ from specsim.reference.worker.verify import verify
 from specsim.simulation.numbers import Steps
 from specsim.simulation.sides import handed_over
 from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 
@@ -30,7 +31,7 @@ class ReferenceWorkerV1(Loop):
         """Take the books of the engine that drives the worker."""
         self._ledger = ledger
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration."""
         self._pools.start_iteration()
         side, ledger, pools = self.side, self._ledger, self._pools
@@ -47,8 +48,9 @@ class ReferenceWorkerV1(Loop):
             return pools.read_slots(row, start.seq_lens, config.num_draft_tokens, operations)
 
         verify_input = self._cut(side.draft(start, config, pools, verify_slots), widths)
-        verify_output, scratch, output = verify(
-            row, verify_input, config.num_steps, self.model, pools, choices, operations
+        admitted = self._admit(verify_input, limits, widths)
+        verify_output, scratch, output, verified = verify(
+            row, verify_input, config.num_steps, self.model, pools, choices, operations, admitted
         )
         paths, predict = verify_output.accept_index, verify_output.predict
         self._reported = tell(row, output, paths, predict, choices, operations)
@@ -73,4 +75,4 @@ class ReferenceWorkerV1(Loop):
         self.batch = Batch(ForwardMode.DECODE, row, everyone.seq_lens, followed.start)
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
         proposals = side.facts.proposals(verify_input, widths.own_steps)
-        return Iteration.of(truncation, config.num_draft_tokens, proposals)
+        return Iteration.of(truncation, config.num_draft_tokens, proposals, verified)

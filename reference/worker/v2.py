@@ -11,6 +11,7 @@ from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.verify import verify
 from specsim.simulation.numbers import Steps
 from specsim.simulation.sides import handed_over
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration
 
 Maps = tuple[Array, Array]
@@ -31,11 +32,15 @@ class ReferenceWorker(Loop):
         """Return the request-to-token map and the SWA slots of full ones, as they are."""
         return self._pools.req_to_token.copy(), self._pools.full_to_swa.copy()
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration."""
-        return self.decode_from((self._pools.req_to_token, self._pools.full_to_swa), rows, num_steps)
+        read = self._pools.req_to_token, self._pools.full_to_swa
+        # NOTE: a loop that overrides what runs on a map need not know of limits.
+        return self.decode_from(read, rows, num_steps, *([] if limits is None else [limits]))
 
-    def decode_from(self, read: Maps, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode_from(
+        self, read: Maps, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None
+    ) -> Iteration:
         """Run one iteration on maps that were read before."""
         self._pools.start_iteration()
         side, choices, operations = self.side, self._choices, self._operations
@@ -49,8 +54,9 @@ class ReferenceWorker(Loop):
             return pools.read_slots(row, start.seq_lens, config.num_draft_tokens, operations)
 
         verify_input = self._cut(side.draft(start, config, pools, verify_slots), widths)
-        verify_output, scratch, output = verify(
-            row, verify_input, config.num_steps, self.model, pools, choices, operations
+        admitted = self._admit(verify_input, limits, widths)
+        verify_output, scratch, output, verified = verify(
+            row, verify_input, config.num_steps, self.model, pools, choices, operations, admitted
         )
         paths, counts = verify_output.accept_index, verify_output.num_accepted_tokens
         self._reported = tell(row, output, paths, verify_output.predict, choices, operations)
@@ -62,4 +68,4 @@ class ReferenceWorker(Loop):
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
         tokens = require_present("tokens", followed.tokens)
         proposals = side.facts.proposals(verify_input, widths.own_steps)
-        return Iteration(tokens, verify_output.num_accepted_drafts, counts, proposals)
+        return Iteration(tokens, verify_output.num_accepted_drafts, counts, proposals, verified)

@@ -30,6 +30,7 @@ from specsim.simulation.models.needs import fields_for
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
 NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
@@ -228,20 +229,30 @@ def _say_why(plan: ExecutionPlan) -> None:
                 remark(f"{decision.code.value}: {decision.text}")
 
 
-def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, has_prefix_cache: bool) -> Schedule:
+def schedule_for(
+    plan: ExecutionPlan,
+    is_overlapped: bool,
+    chunk: int | None,
+    has_prefix_cache: bool,
+    verification: Verification | None = None,
+) -> Schedule:
     """Return how a simulation is scheduled.
 
     Raises
     ------
     Failed
-        USAGE: overlap of a worker that has none, or a chunk of less than a page.
+        USAGE: overlap of a worker that has none, a chunk of less than a page, or a budget of drafts that are no chains.
     """
+    algorithm, topk = plan.config.algorithm, plan.config.topk
+    if verification is not None and (algorithm == "NGRAM" or topk != 1):
+        has = "trees of any form" if algorithm == "NGRAM" else f"--topk {topk}"
+        raise Failed(f"--verify-budget is for chains, and {algorithm} drafts with {has}", Exit.USAGE)
     if is_overlapped and not plan.is_overlapped:
         raise Failed("--overlap is for V2: V1 allocates and frees inside an iteration", Exit.USAGE)
     if chunk is not None and chunk < plan.config.page_size:
         least = plan.config.page_size
         raise Failed(f"--chunk is {chunk}, but should be at least {least}, because it ends on a page", Exit.USAGE)
-    return Schedule(is_overlapped, chunk, has_prefix_cache=has_prefix_cache)
+    return Schedule(is_overlapped, chunk, has_prefix_cache=has_prefix_cache, verification=verification)
 
 
 def require_sides(drafter: Drafter, layers: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from specsim.properties.matrix.run import CellResult, Result
     from specsim.properties.unit_of_work import BrokenUnit
 
-SHORT = {"partial_rejections": "partial", "prefix_hits": "hits"}
+SHORT = {"partial_rejections": "partial", "prefix_hits": "hits", "cut_drafts": "cut"}
 """What counts are called over their columns, where their names would take the room of the cell's."""
 
 Place = tuple[str, str, int]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from specsim.cli import drafting as drafts
 from specsim.cli import simulate_options as options
@@ -25,6 +24,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
+from specsim.cli.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
@@ -40,6 +40,7 @@ from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, P
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
 HASH_VOCABULARY = 256
@@ -82,6 +83,7 @@ SECTIONS = {
         "graphs",
         "lockstep",
     ),
+    "Scheduled verification": ("verify_budget", "verify_mode"),
     "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
     "Rules about logits": (
         "frequency_penalty",
@@ -182,6 +184,7 @@ SECTIONS = {
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
 )
+@with_verification
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
@@ -246,6 +249,7 @@ def simulate(
     acceptance: str,
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
+    verification: Verification | None,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -257,12 +261,14 @@ def simulate(
     and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
     --logprobs and --hidden-states compare those of greedy requests with plain decoding's, and with --lockstep those
     of all requests between both workers. Drafts of NGRAM depend on all requests before, so that its sampled outputs
-    are compared with a second run by target-draw alone.
+    are compared with a second run by target-draw alone. With --verify-budget what is verified of a request depends
+    on those beside it, and sampled outputs are compared with those of a second run of the same batches, unless they
+    are target-draws.
     """
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
     else:
-        _require_alone("--drafter", "algorithm", "multi_layer")
+        options.require_alone("--drafter", "algorithm", "multi_layer")
         record = drafts.drafter_named(drafter)
         algorithm = record.algorithm.value
         drafts.require_sides(record, (worker, "reference") if lockstep else (worker,))
@@ -290,7 +296,7 @@ def simulate(
     drafting = store.fill(drafts.drafting_of(plan, record))
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
-    schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache)
+    schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     plain = drafts.of_the_target(model, record)
     model = replace(
@@ -320,9 +326,9 @@ def simulate(
         made_for = (plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule, acceptance)
         return drafts.build_worker(*made_for)
 
-    chosen, alone = build(worker, batch, schedule), None
+    chosen, alone, again = build(worker, batch, schedule), None, (1, IN_TURN) if is_drawn else schedule.again(batch)
     if is_compared_alone:
-        alone = drafts.build_plain_worker(worker, plain, requests) if is_drawn else build(worker, 1, IN_TURN)
+        alone = drafts.build_plain_worker(worker, plain, requests) if is_drawn else build(worker, *again)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -337,6 +343,7 @@ def simulate(
             on_interval=on_interval,
             alone=alone,
             schedule=schedule,
+            again=again,
         )
     divergence = None
     if lockstep and not report.is_interrupted:
@@ -360,7 +367,7 @@ def simulate(
     else:
         table = plain_table("figure", "#value")
         for name, value in figures.items():
-            if name not in NESTED:
+            if name not in NESTED and value != {}:
                 table.add_row(name, _in_words(name, value))
         print_table(table)
         for mismatch in report.mismatches:
@@ -372,25 +379,12 @@ def simulate(
     finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
 
 
-def _require_alone(option: str, *others: str) -> None:
-    """Check that an option is given without some others.
-
-    Raises
-    ------
-    Failed
-        USAGE: one of them is given too.
-    """
-    context = click.get_current_context()
-    given = [one for one in others if context.get_parameter_source(one) is not ParameterSource.DEFAULT]
-    if given:
-        other = f"--{given[0].replace('_', '-')}"
-        raise Failed(f"{other} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
-
-
 def _in_words(name: str, value: Any) -> str:
     """Return a figure as users read it."""
     if name == "histogram":
         return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
+    if name == "scheduled_verify":
+        return verified_in_words(value)
     if value is None:
         return "not compared" if name in COMPARISONS else "none"
     if isinstance(value, bool):

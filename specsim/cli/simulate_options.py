@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from specsim.cli.output import Exit, Failed
 from specsim.config import MOST_NODES, SpecConfig
@@ -47,7 +48,8 @@ _SAMPLING = (
 )
 
 
-def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+def with_options(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+    """Add options to a command, in their order."""
     return functools.reduce(lambda function, option: option(function), reversed(options), command)
 
 
@@ -72,7 +74,7 @@ def with_sampling(command: Callable[..., None]) -> Callable[..., None]:
             raise Failed("--temperature needs --model hash: the text model has no logits for sampling", Exit.USAGE)
         command(sampling=sampling, acceptance=acceptance, **others)
 
-    return _with(_SAMPLING, called)
+    return with_options(_SAMPLING, called)
 
 
 def parameters_of(temperature: float, top_k: int, top_p: float, min_p: float, seed: int) -> SamplingParameters | None:
@@ -175,7 +177,7 @@ def with_logit_rules(command: Callable[..., None]) -> Callable[..., None]:
         rules = LogitRules(**{**vars(rules), "is_exact": not relaxed_penalties})
         command(logit_rules=None if rules == NO_RULES else rules, **others)
 
-    return _with(_LOGIT_RULES, called)
+    return with_options(_LOGIT_RULES, called)
 
 
 def _bias_of(text: str) -> tuple[int, float]:
@@ -246,13 +248,28 @@ def with_store(command: Callable[..., None]) -> Callable[..., None]:
             raise Failed("--corpus-budget needs a --corpus that drafts in it", Exit.USAGE)
         command(store=store, **others)
 
-    return _with(_STORE, called)
+    return with_options(_STORE, called)
 
 
 def store_figures(worker: Worker) -> dict[str, Any]:
     """Return how much the store of a worker remembers and forgot; nothing of a worker without a store."""
     figures = figures_of(worker)
     return {"store": figures} if figures else {}
+
+
+def require_alone(option: str, *others: str) -> None:
+    """Check that an option is given without some others.
+
+    Raises
+    ------
+    Failed
+        USAGE: one of them is given too.
+    """
+    context = click.get_current_context()
+    given = [one for one in others if context.get_parameter_source(one) is not ParameterSource.DEFAULT]
+    if given:
+        other = f"--{given[0].replace('_', '-')}"
+        raise Failed(f"{other} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
 
 
 def bytes_as_text(text: str) -> str:

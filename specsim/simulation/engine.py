@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from specsim.assertion import require_kind
+from specsim.assertion import require_kind, require_present
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
@@ -35,6 +35,7 @@ from specsim.simulation.scheduler_protocol import MakeScheduler, SchedulerProtoc
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration, tell_numbers
+from specsim.simulation.verification import VerifiedCounters, VerifyBudgets, VerifyMode
 from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
@@ -50,7 +51,8 @@ class Engine:
     be overlapped: then a turn is launched before the one before it is resolved, and what is queued runs in an order
     that a seed draws. With ``adaptive``, every batch drafts as many steps as the controller says, which observes what
     was accepted; rates are over the drafts of the deepest candidate. With ``num_drafts`` of the schedule, each request
-    drafts as many of them as that says.
+    drafts as many of them as that says. With ``verification`` every iteration has a budget of drafts that are verified,
+    from results that have come before it; ``verified`` counts them.
 
     Parameters
     ----------
@@ -94,6 +96,11 @@ class Engine:
         require_schedule(worker, schedule)
         self._clips_drafts = schedule.clips_drafts
         self._num_drafts = schedule.num_drafts
+        verification, num_steps = schedule.verification, worker.config.num_steps
+        self._budgets: VerifyBudgets | None = None
+        if verification is not None and verification.mode is not VerifyMode.STATIC:
+            self._budgets = VerifyBudgets(verification, num_steps)
+        self.verified = VerifiedCounters()
         self.scheduler: SchedulerProtocol = make_scheduler(
             worker.config,
             worker.sizes,
@@ -290,11 +297,12 @@ class Engine:
         if self._clips_drafts:
             num_steps = clipped_steps(running, self._in_flight, config, num_steps, self._operations)
         self.num_iterations += 1
+        limits = None if self._budgets is None else self._budgets.limits(running)
         if self._num_drafts is None:
-            return self._launcher.decode(running, ranges, num_steps)
+            return self._launcher.decode(running, ranges, num_steps, limits)
         most = config.num_steps if num_steps is None else num_steps
         own_steps = check_steps(self._num_drafts(running, most), len(running), most)
-        return self._launcher.decode(running, ranges, own_steps)
+        return self._launcher.decode(running, ranges, own_steps, limits)
 
     def _resolve_down_to(self, num_left: int) -> list[object]:
         """Resolve what was launched first, until no more than so many launches are out; return what came back."""
@@ -340,6 +348,7 @@ class Engine:
         config = sizes_of_iteration(self.worker.config, launched.num_steps)
         proposed = iteration.proposals_at(config, own_steps if self._num_drafts is not None else None)
         self.positions = count_positions(self.positions, proposed.num_drafts, proposed.num_levels, num_accepted_drafts)
+        self._count_verified(launched, iteration, proposed.num_drafts)
         self._report(self.decode_log_interval)
         is_changed = config != (self._last_sizes or config)
         self._last_sizes = config
@@ -352,6 +361,16 @@ class Engine:
             steps = dict(zip(ids, own_steps, strict=True))
             tell_numbers(self._last_steps, steps, self._observer)
             self._last_steps = steps
+
+    def _count_verified(self, launched: Launched, iteration: Iteration, num_drafts: Sequence[int]) -> None:
+        """Check what an iteration verified, count it, and keep its survivals for budgets to come."""
+        if self._budgets is None or launched.limits is None:
+            return
+        verified = require_present("verified", iteration.verified)
+        num_accepted_drafts = iteration.num_accepted_drafts.tolist()
+        verified.check(launched.limits, num_accepted_drafts)
+        self.verified = self.verified.count(verified, num_drafts, num_accepted_drafts)
+        self._budgets.note(launched.requests, launched.num_retractions, verified)
 
     def _report(self, interval: int) -> None:
         self.counters, stats = report_decode_stats(self.counters, self.num_drafts_per_round, interval)

@@ -4,7 +4,8 @@ from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveController
 from specsim.rejection import contradiction
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker, is_mixing
+from specsim.simulation.verification import VerifyMode
+from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker, is_mixing, is_scheduling
 
 
 def has_pair_keys(worker: Worker) -> bool:
@@ -38,11 +39,14 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
     ------
     SpecRejection
         BAD_CONFIGURATION: a V1 worker that is to overlap; cached prefixes of a recurrent model; clipped trees; numbers
-        of drafts of single requests on a worker that has one number for all.
+        of drafts of single requests on a worker that has one number for all; verify lengths of trees, or on a worker
+        or a model that has none.
     """
     if schedule.num_drafts is not None and not is_mixing(worker):
         because = f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps"
         raise contradiction("num_drafts", schedule.num_drafts, "None", because)
+    if schedule.verification is not None:
+        _require_verify_lens(worker, schedule.verification.mode.value)
     refused = (
         ("is_overlapped", isinstance(worker, SynchronousWorker), "V1 allocates and frees inside an iteration"),
         (
@@ -55,3 +59,15 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
     for what, is_refused, because in refused:
         if is_refused and vars(schedule)[what]:
             raise contradiction(what, True, "False", because)
+
+
+def _require_verify_lens(worker: Worker, mode: str) -> None:
+    """Raise unless a worker drafts chains with confidences, and verifies as much of them as is admitted."""
+    description = worker.model.description
+    for is_lacking, because in (
+        (worker.config.topk != 1, "a verify length cuts a chain, and topk is above 1"),
+        (description.confidence_head is None, f"{description.name} has no head that says how sure a draft is"),
+        (not is_scheduling(worker), f"{worker.name} does not say schedules_verify"),
+    ):
+        if is_lacking:
+            raise contradiction("mode of verification", mode, VerifyMode.STATIC.value, because)

@@ -16,6 +16,7 @@ from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.streams import Streams, Ticket
+from specsim.simulation.verification import VerifyLimits
 from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
 
 
@@ -25,8 +26,8 @@ class Launched:
 
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
     prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
-    those of the configuration. ``reported`` is filled when the forward runs, unless the worker tells nothing. ``rows``
-    are those that it uses.
+    those of the configuration, and verifies within ``limits`` if there are any. ``reported`` is filled when the forward
+    runs, unless the worker tells nothing. ``rows`` are those that it uses.
     """
 
     requests: tuple[Request, ...]
@@ -36,6 +37,7 @@ class Launched:
     num_steps: Steps = None
     reported: list[tuple[ReportedToken, ...]] = field(default_factory=list)
     rows: tuple[int, ...] = ()
+    limits: VerifyLimits | None = None
 
     def own_steps(self, config: SpecConfig) -> tuple[int, ...]:
         """Return how many steps each request of an iteration drafts."""
@@ -77,9 +79,15 @@ class Launcher:
         ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
         return self._launched(batch.requests, ticket, reported, batch.chunks)
 
-    def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: Steps) -> Launched:
+    def decode(
+        self,
+        requests: Sequence[Request],
+        ranges: Sequence[SlotRange],
+        num_steps: Steps,
+        limits: VerifyLimits | None = None,
+    ) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
-        worker, reader = self._worker, self._reader
+        worker, reader, limited = self._worker, self._reader, {} if limits is None else {"limits": limits}
         rows = [request.row for request in requests]
         reported: list[tuple[ReportedToken, ...]] = []
         if ranges:
@@ -88,13 +96,13 @@ class Launcher:
             read = self._streams.enqueue(self._event(reads_map=True), reader.read_map)
 
             def decode() -> Iteration:
-                return reader.decode_from(read.value, rows, num_steps)
+                return reader.decode_from(read.value, rows, num_steps, **limited)
 
             event = self._event(writes_slots=True)
         else:
 
             def decode() -> Iteration:
-                return worker.decode(rows, num_steps)
+                return worker.decode(rows, num_steps, **limited)
 
             event = self._event(reads_map=True, writes_slots=True)
 
@@ -107,7 +115,7 @@ class Launcher:
             return iteration
 
         ticket = self._streams.enqueue(event, run)
-        return self._launched(tuple(requests), ticket, reported, None, num_steps)
+        return self._launched(tuple(requests), ticket, reported, None, num_steps, limits)
 
     def rewrite(self, ranges: Sequence[SlotRange]) -> None:
         """Queue what rows say from now on."""
@@ -139,11 +147,12 @@ class Launcher:
         reported: list[tuple[ReportedToken, ...]],
         chunks: tuple[PromptChunk, ...] | None,
         num_steps: Steps = None,
+        limits: VerifyLimits | None = None,
     ) -> Launched:
         self._num_launched += 1
         num_retractions = tuple(one.num_retractions for one in requests)
         rows = tuple(one.row for one in requests)
-        return Launched(requests, num_retractions, ticket, chunks, num_steps, reported, rows)
+        return Launched(requests, num_retractions, ticket, chunks, num_steps, reported, rows, limits)
 
     def _tell(self, reported: list[tuple[ReportedToken, ...]], count: int) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""

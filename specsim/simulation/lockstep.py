@@ -17,7 +17,8 @@ from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MakeScheduler
-from specsim.simulation.worker import Iteration, Worker, is_mixing, is_telling
+from specsim.simulation.verification import VerifyLimits
+from specsim.simulation.worker import Iteration, Worker, is_mixing, is_scheduling, is_telling
 
 Phases = tuple[Phase, ...]
 
@@ -33,7 +34,7 @@ class RecordingWorker:
         self._worker = worker
         self.name, self.device = worker.name, worker.device
         self.config, self.model, self.sizes = worker.config, worker.model, worker.sizes
-        self.mixes_drafts = is_mixing(worker)
+        self.mixes_drafts, self.schedules_verify = is_mixing(worker), is_scheduling(worker)
         self._handed_over: list[Phases] = []
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
@@ -48,9 +49,10 @@ class RecordingWorker:
         """Run chunks of prompts and return the token after each."""
         return self._worker.prefill(rows, chunks)
 
-    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration, and keep what its phases handed over."""
-        iteration = self._worker.decode(rows, num_steps)
+        limited: dict[str, Any] = {} if limits is None else {"limits": limits}
+        iteration = self._worker.decode(rows, num_steps, **limited)
         self._handed_over.append(self._worker.phases())
         return iteration
 

@@ -29,6 +29,8 @@ class Report:
 
     ``lossless`` compares greedy requests with autoregressive decoding and is None without any. ``reproducible``
     compares sampled requests with a second run one at a time, and is None without any or without a worker for it.
+    ``scheduled_verify`` has how many drafts were verified, accepted and cut where an iteration had a budget of them.
+    Budgets are a batch's, so that ``reproducible`` compares with a second run of the same batches then.
     ``is_interrupted`` says that only requests are counted that had ended, and none of them is compared.
     """
 
@@ -49,6 +51,7 @@ class Report:
     reproducible: bool | None = None
     spec_decode: dict[str, Any] = field(default_factory=dict)
     is_interrupted: bool = False
+    scheduled_verify: dict[str, Any] = field(default_factory=dict)
 
 
 def simulate(
@@ -63,6 +66,7 @@ def simulate(
     alone: Worker | None = None,
     adaptive: AdaptiveController | None = None,
     schedule: Schedule = IN_TURN,
+    again: tuple[int, Schedule] | None = None,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
 
@@ -72,11 +76,13 @@ def simulate(
     Parameters
     ----------
     alone : Worker or None
-        A fresh worker on which the sampled requests are decoded again, one at a time.
+        A fresh worker on which the sampled requests are decoded again.
     adaptive : AdaptiveController or None
         Decides how many steps every batch drafts.
     schedule : Schedule
         Overlap, chunks, cached prefixes.
+    again : tuple of int and Schedule, or None
+        In batches of which size, and how, they are decoded again; None for ``schedule.again``.
     """
     engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule)
     for request in requests:
@@ -95,7 +101,9 @@ def simulate(
         if is_telling(worker):
             asked = [request for request in greedy if request.choice.wants_report and request.grammar is None]
             lost += [line for request in asked for line in unreported(worker, request)]
-        changed = [] if alone is None else _changes(alone, sampled, Schedule(num_drafts=schedule.num_drafts))
+        if alone is not None:
+            most, how = again or schedule.again(max_batch)
+            changed = _changes(Engine(alone, most, shuffle_seed, schedule=how), sampled if most == 1 else done)
     except KeyboardInterrupt:
         is_interrupted, greedy, sampled = True, [], []
         done = sorted(engine.scheduler.finished, key=lambda request: request.request_id)
@@ -120,6 +128,7 @@ def simulate(
         reproducible=not changed if sampled and alone is not None else None,
         spec_decode=engine.positions.public(),
         is_interrupted=is_interrupted,
+        scheduled_verify={} if schedule.verification is None else engine.verified.public(),
     )
 
 
@@ -172,9 +181,8 @@ def _mismatches(worker: Worker, request: Request) -> list[str]:
     return []
 
 
-def _changes(alone: Worker, requests: Sequence[Request], schedule: Schedule) -> list[str]:
-    """Return a line for each sampled request that emits something else when it is decoded again without neighbours."""
-    engine = Engine(alone, 1, schedule=schedule)
+def _changes(engine: Engine, requests: Sequence[Request]) -> list[str]:
+    """Return a line for each request that emits something else when another engine decodes it again."""
     for request in requests:
         engine.submit(request.fresh())
     return [

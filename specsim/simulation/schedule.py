@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from specsim.rejection import Reason, check_range
 from specsim.simulation.numbers import NumDrafts
+from specsim.simulation.verification import Verification
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Schedule:
     num_drafts : NumDrafts or None
         Chooses for every iteration how many steps each of its requests drafts, from 0 to those of the iteration; None
         for as many as these. For workers that mix them.
+    verification : Verification or None
+        How many drafts of an iteration are verified, and in which mode; None for all of them. For chains, on workers
+        that schedule verifies.
 
     Raises
     ------
@@ -49,6 +53,7 @@ class Schedule:
     clips_drafts: bool = False
     num_drafts: NumDrafts | None = None
     depth: int | None = None
+    verification: Verification | None = None
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None:
@@ -58,6 +63,15 @@ class Schedule:
             check_range(Reason.COUNT_OUT_OF_RANGE, "depth", self.depth, "a race is an order of events", 1)
         because = "it is a part of what requests may need"
         check_range(Reason.PROBABILITY_OUT_OF_RANGE, "promised", self.promised, because, 0, 1)
+
+    def again(self, max_batch: int) -> tuple[int, "Schedule"]:
+        """Return in batches of which size, and how, sampled requests are decoded again to the same outputs.
+
+        One at a time, unless what is verified of a request depends on those beside it.
+        """
+        if self.verification is None:
+            return 1, Schedule(num_drafts=self.num_drafts)
+        return max_batch, self
 
 
 IN_TURN = Schedule()

@@ -19,6 +19,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Steps, drafts_of_requests
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.verification import Verified, VerifyLimits
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ class Iteration:
     """What one decode iteration produced, on the host.
 
     ``tokens`` int32 [request, node] holds each request's output tokens at the front; both counts are int32 [request].
-    Without ``proposals`` every request was proposed what the sizes of the iteration say.
+    Without ``proposals`` every request was proposed what the sizes of the iteration say; ``verified`` has what was
+    admitted where that was limited.
     """
 
     tokens: NDArray[np.int32]
     num_accepted_drafts: NDArray[np.int32]
     num_accepted_tokens: NDArray[np.int32]
     proposals: Proposals | None = None
+    verified: Verified | None = None
 
     def check(self, num_requests: int) -> None:
         """Raise AssertionError unless every request has a row and a count of each kind, and its tokens fit."""
@@ -65,13 +68,19 @@ class Iteration:
         require(fits, "shape of the tokens that decode returns", got, f"({num_requests}, at least {most})")
 
     @classmethod
-    def of(cls, truncation: Truncation, num_nodes: int, proposals: Proposals | None = None) -> "Iteration":
+    def of(
+        cls,
+        truncation: Truncation,
+        num_nodes: int,
+        proposals: Proposals | None = None,
+        verified: Verified | None = None,
+    ) -> "Iteration":
         """Return what is left of a verify where the ends of requests cut it: the counts are those of the batch."""
         tokens = np.zeros((len(truncation.appended), num_nodes), dtype=np.int32)
         for request, appended in enumerate(truncation.appended):
             tokens[request, : len(appended)] = appended
         num_accepted_drafts = truncation.batch_num_accepted_drafts
-        return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts), proposals)
+        return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts), proposals, verified)
 
     def proposals_at(self, config: SpecConfig, own_steps: Sequence[int] | None = None) -> Proposals:
         """Return what was proposed in an iteration of these sizes, whose requests drafted steps of their own.
@@ -163,6 +172,24 @@ class MixingWorker(Worker, Protocol):
 def is_mixing(worker: object) -> TypeGuard[MixingWorker]:
     """Return whether a worker may draft another number of steps for each request."""
     return isinstance(worker, MixingWorker) and worker.mixes_drafts
+
+
+@runtime_checkable
+class SchedulingWorker(Worker, Protocol):
+    """A worker that may verify fewer drafts than it has, as many as a budget admits (semantics Q.1).
+
+    Where it says so, ``decode`` takes ``limits`` too, and iterations that had some return what was ``verified``.
+    """
+
+    schedules_verify: bool
+
+    def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
+        """Run one iteration that verifies so many drafts."""
+
+
+def is_scheduling(worker: object) -> TypeGuard[SchedulingWorker]:
+    """Return whether a worker may verify fewer drafts than it has."""
+    return isinstance(worker, SchedulingWorker) and worker.schedules_verify
 
 
 @runtime_checkable

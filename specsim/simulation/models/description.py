@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.counts import ceil_to
+from specsim.simulation.models.confidence import ConfidenceHead
 
 FINAL_LAYER = -1
 """The number of the hidden states that the target's logits are computed from."""
@@ -137,6 +138,8 @@ class ModelDescription:
     token_by_token : callable or None
         Starts decoding without batches, pools and drafts, in exact arithmetic. Without it, outputs are compared with
         what the model's own prefill chooses, token after token.
+    confidence_head : ConfidenceHead or None
+        Says how probably each draft of a chain is accepted; without it no verify can be scheduled.
     """
 
     name: str
@@ -156,6 +159,7 @@ class ModelDescription:
     has_sampling_logits: bool = True
     is_capturable: bool = True
     token_by_token: Callable[[], TokenByToken] | None = None
+    confidence_head: ConfidenceHead | None = None
 
     @property
     def has_draft_hidden(self) -> bool:

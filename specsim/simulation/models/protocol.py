@@ -46,6 +46,9 @@ class Model(Protocol[ArrayT]):
     ) -> TargetOutput[ArrayT]:
         """Run one tree a request through the target; every request has as many nodes.
 
+        Without ``tree_mask`` requests have chains, each as long as ``keys`` says, and ``scratch`` has more nodes than
+        that; the last requests may be padding in row 0, of which it has none.
+
         ``states`` is read and left as it is. The state after each node is written into ``scratch[name][layer]``
         [request, node, *row_shape], from which the worker takes that of the last accepted node.
         """

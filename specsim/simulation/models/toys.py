@@ -3,6 +3,7 @@
 from functools import partial
 
 from specsim.rejection import contradiction
+from specsim.simulation.models.confidence import TOY_HEAD
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource, ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
@@ -58,6 +59,7 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         state_components=state_components(language_model.target_pool, num_layers),
         has_sampling_logits=isinstance(language_model, HashModel),
         token_by_token=partial(Prefix, language_model),
+        confidence_head=TOY_HEAD,
     )
 
 

@@ -21,6 +21,8 @@ ON_OPERATIONS = {
     "acceptance_engine.blocks_emit_the_autoregressive_law",
     "acceptance_engine.blocks_emit_the_law_of_a_grammar",
     "acceptance_engine.no_form_of_a_run_changes_what_a_seed_draws",
+    "budget_engine.budgets_keep_the_autoregressive_law",
+    "budget_engine.rows_after_the_cut_decide_nothing",
     "drawn_engine.drafts_change_no_draw",
     "proposals_engine.drawn_blocks_emit_the_autoregressive_law",
     "proposals_engine.drawn_drafts_emit_the_autoregressive_law",

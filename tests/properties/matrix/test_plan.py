@@ -36,7 +36,7 @@ def plans():
 
 
 def test_the_product_has_every_value():
-    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS)
+    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS) * 3
     named = {name: FACTORS[name] for name in ("worker", "page_size", "topk")}
     assert named == {"worker": ("v1", "v2"), "page_size": (1, 4, 16, 64), "topk": (1, 4, 16)}
 
@@ -46,6 +46,7 @@ def test_a_cell_is_named_by_all_of_its_values():
     assert cell.name == "v2-page16-topk4-mha-overlap-cache"
     assert CELLS[cell.name] == cell
     assert replace(cell, algorithm="NGRAM").name == "ngram-v2-page16-topk4-mha-overlap-cache"
+    assert replace(cell, verify_mode="cap-accept").name == "v2-page16-topk4-mha-overlap-cache-cap-accept"
 
 
 @pytest.mark.parametrize(("profile", "strength"), [("ci", 2), ("full", 3)])
@@ -99,6 +100,20 @@ def test_profiles_run_as_many_histories_as_they_have_to():
 def test_overlap_of_v1_is_refused_by_the_rules():
     refusal = why_refused(reference(), CELLS["v1-page1-topk1-mha-overlap"])
     assert refusal == Refusal("rules", "forced-v1: V1 was asked for; it runs without overlap.")
+
+
+@pytest.mark.parametrize(
+    ("name", "because"),
+    [
+        ("v2-page1-topk4-mha-compact", "topk is above 1"),
+        ("ngram-v2-page1-topk1-mha-cap-accept", "does not say schedules_verify"),
+    ],
+)
+def test_budgets_of_trees_are_refused_by_the_engine(name, because):
+    assert why_refused(reference(), CELLS["v2-page1-topk1-mha-compact"]) is None
+    refusal = why_refused(reference(), CELLS[name])
+    assert refusal.by == "engine"
+    assert because in refusal.because
 
 
 @pytest.mark.parametrize(
