@@ -37,7 +37,7 @@ from specsim.properties.unit_of_work import require_device
 EXAMPLES_OF_A_CASE = 10
 """Of so many examples of a run one is changed in every way that the table refuses."""
 
-GUARD = 64
+GUARD_ENTRIES = 64
 """Entries of memory before and after an array, at least, and at least a row: a multiple of what kernels align to."""
 
 COUNTS = {"num_accepted_drafts": "draft", "num_kept_drafts": "node-1", "verify_lens": "draft+1"}
@@ -140,7 +140,7 @@ class _Guarded:
 
     def __init__(self, name: str, values: Array, backend: Backend, is_kept: bool) -> None:
         width = values[:1].size
-        self._room, self._size = GUARD * -(-max(width, GUARD) // GUARD), values.size
+        self._room, self._size = GUARD_ENTRIES * -(-max(width, GUARD_ENTRIES) // GUARD_ENTRIES), values.size
         block = poisoned((self._size + 2 * self._room,), values.dtype, PATTERNS[0])
         block[self._room : self._room + self._size] = values.reshape(-1)
         self._name, self._is_kept, self._arrays = name, is_kept, backend.arrays

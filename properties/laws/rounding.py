@@ -38,7 +38,7 @@ from specsim.properties.strategies.rounded_scenes import (
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
 
 FAR_EXPONENT = FAR_LOGIT / HALVING_TEMPERATURE
-SHARPEST = 16
+TIMES_OF_ROWS = 16
 """Of what is left of a row less another one, edges move by so many times what either row does."""
 
 
@@ -100,7 +100,7 @@ def far_logits_have_the_filtered_probabilities(backend: Backend, case: tuple[lis
 
 def chains_from_far_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitBatch) -> None:
     """Over the draft's draws and all coins, chains of such logits on either side emit the law of their differences."""
-    slack = SHARPEST * slack_from_far_logits(batch.scenes[0].chain.vocab_size)
+    slack = TIMES_OF_ROWS * slack_from_far_logits(batch.scenes[0].chain.vocab_size)
     play = playing_logits(backend, batch, slack)
 
     def play_off_zero(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:

@@ -141,7 +141,7 @@ SITUATIONS = (
         "a coin of 0",
         ("uniform_samples", "num_accepted_drafts"),
         lambda call: bool((call["uniform_samples"] == 0).any()),
-        share=0.15,
+        share=0.1,
     ),
     Situation(
         "a threshold below 1",

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.host.sampling import COIN_STEP
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row, exact
 from specsim.properties.strategies.arrays import Array, Bulk, bulk
@@ -37,7 +38,7 @@ CHAINS = 3
 SUBNORMAL = (2**12, 2**20)
 """Subnormal numbers as multiples of the least one; they have 12 digits or more."""
 
-LEAST = 2.0**-149
+LEAST_SUBNORMAL = 2.0**-149
 BFLOAT16_UNIT = np.float32(2.0**-8)
 SHORTER = np.float32(1 - 2.0**-18)
 FAR_LOGIT = 10_000
@@ -76,13 +77,13 @@ def heavy_row(source: Bulk, vocab_size: int, token: int, others: Array) -> Array
     row[tokens] = others[: len(tokens)]
     if len(tokens) > 1:
         row[tokens[-1]] = 0
-    row[token] = 1 - source.integer(1, 2) * np.float32(2.0**-24)
+    row[token] = 1 - source.integer(1, 2) * np.float32(COIN_STEP)
     return row
 
 
 def subnormals(source: Bulk, count: int) -> Array:
     """Return subnormal numbers."""
-    return (source.integers(count, *SUBNORMAL) * LEAST).astype(np.float32)
+    return (source.integers(count, *SUBNORMAL) * LEAST_SUBNORMAL).astype(np.float32)
 
 
 def pair(source: Bulk, vocab_size: int, kind: str) -> tuple[Array, Array]:
@@ -161,7 +162,7 @@ def rounded_trees(draw: DrawFn) -> TreeScene:
 
 def _tree_row(source: Bulk, vocab_size: int, kind: str, token: int, is_inner: bool) -> Array:
     if kind == "near one":
-        units = source.integers(vocab_size, 1, UNITS) * np.float32(2.0**-24)
+        units = source.integers(vocab_size, 1, UNITS) * np.float32(COIN_STEP)
         return heavy_row(source, vocab_size, token, units.astype(np.float32))
     if kind == "subnormal" and is_inner:
         return heavy_row(source, vocab_size, token, subnormals(source, vocab_size))

@@ -24,7 +24,7 @@ def sample_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
     """Draw logits of several nodes a request, and seeds and positions of which some are the largest there are.
 
     Every third call has one node a request, as one after a prompt has, and every third rows of tokens that are nearly
-    as likely as each other, so that the noise decides.
+    as likely as each other, so that the noise decides. Every sixth has a greedy request in any case.
     """
     case = draw(target_probabilities(max_requests))
     num_nodes, num_requests = case.pop("num_draft_tokens"), len(case["temperature"])
@@ -34,6 +34,8 @@ def sample_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
     if draw(mostly(st.just(False), st.just(True), one_in=3)):
         case |= filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * num_requests)
         case["logits"] = source.eighths(case["logits"].shape, -8, 8).astype(case["logits"].dtype)
+    if num_requests and draw(mostly(st.just(False), st.just(True), one_in=6)):
+        case["temperature"][source.integer(0, num_requests - 1)] = 0
     seeds = source.integers(num_requests, 0, LARGEST_SEED)
     start = source.integers((num_requests, 1), 0, draw(st.sampled_from((8, 2**20, LARGEST_POSITION - num_nodes))))
     positions = start + source.integers((num_requests, num_nodes), 0, num_nodes)

@@ -24,6 +24,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
+from specsim.cli.sections import Sections
 from specsim.cli.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
@@ -109,7 +110,7 @@ SECTIONS = {
 """The options by what they are about."""
 
 
-@click.command(cls=options.Sections, sections=SECTIONS, epilog=EXIT_CODES)
+@click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )

@@ -12,6 +12,7 @@ from specsim.gpu.switches import poisoned
 from specsim.host.noise import arrivals, stream_key
 from specsim.properties.generated.margin_cases import counting, difference_beyond_margins
 from specsim.rejection import Reason
+from tests.gpu.test_probabilities import cut_rows
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
 DRAW = "sample_target_predict"
@@ -79,8 +80,8 @@ def test_counters_and_chunks_end_anywhere(cut, vocab):
 @pytest.mark.parametrize("is_filtered", [False, True])
 def test_long_rows_race_on_logits_where_no_filter_reads_them(cut, is_filtered, dtype, kind):
     """Rows of several chunks; the request of temperature 0 has a filter in any case."""
-    cut(block=lambda size, most, interpreted: min(4 if most == QUADS else 64, 1 << max(size - 1, 0).bit_length()))
-    assert choose_block(250, CHUNK) < 250
+    cut_rows(cut, 64, 32)
+    assert choose_block(250, CHUNK) < 250 > 4 * choose_block(250, QUADS)
     require_same_draws(call(4, 3, 250, kind, dtype, is_filtered=is_filtered))
 
 

@@ -52,7 +52,7 @@ ALTERNATIVES = {
     ("_move_kv_cache_kernel", "PAGE"): {"1", "2"},
     ("_prepare_logits_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_prepare_logits_kernel", "vocab_mask_ptr"): {"None", "torch.int32"},
-    ("_race_kernel", "IS_LAST"): {"True", "False"},
+    ("_race_kernel", "READS_LOGITS"): {"True", "False"},
     ("_reach_nodes_kernel", "leader_ptr"): {"None", "torch.int32"},
     ("_read_chunks_kernel", "temperature_ptr"): {"None", "torch.float32"},
     ("_read_chunks_kernel", "values_ptr"): {"torch.float32", "torch.bfloat16"},

@@ -21,7 +21,7 @@ def test_padded_and_exact_replays_are_the_reference_over_sequences_of_batch_size
 def test_replays_by_other_rules_of_acceptance_are_the_reference():
     seen = run_sequences(range(NUM_RULED), kinds=RULED)
     assert seen["sequences"] == NUM_RULED
-    assert seen["padded"] > seen["iterations"] / 2
+    assert seen["padded"] >= seen["iterations"] / 2
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def play(model, config, asked, max_batch, page_size=1, use_graphs=True):
         replays.append(graph)
         return replay(graph)
 
-    def noting_iterations(rows, num_steps=None):
+    def noting_iterations(rows, *asked_for):
         before = len(replays)
-        launch(rows, num_steps)
+        launch(rows, *asked_for)
         iterations.append((len(rows), len(replays) - before))
 
     for request in asked:
