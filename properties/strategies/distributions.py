@@ -165,3 +165,11 @@ def moved(values: Array, directions: Array) -> Array:
 def uniform_coins(source: Bulk, count: int) -> Array:
     """Return multiples of 2**-24 below 1, in float64."""
     return np.asarray(source.integers(count, 0, 2**COIN_BITS - 1) * COIN_STEP)
+
+
+def with_a_coin_of_0(coins: Array, source: Bulk) -> Array:
+    """Return the coins of a chain and its final one; in one of four chains the coin of a draft is 0."""
+    changed = coins.copy()
+    if len(coins) > 1 and source.integer(0, 3) == 3:
+        changed[source.integer(0, len(coins) - 2)] = 0
+    return changed

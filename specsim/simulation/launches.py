@@ -16,7 +16,7 @@ from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.streams import Streams, Ticket
-from specsim.simulation.verification import VerifyLimits
+from specsim.simulation.verification import VerifyLimits, limits_by_name
 from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
 
 
@@ -87,7 +87,7 @@ class Launcher:
         limits: VerifyLimits | None = None,
     ) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
-        worker, reader, limited = self._worker, self._reader, {} if limits is None else {"limits": limits}
+        worker, reader, limited = self._worker, self._reader, limits_by_name(limits)
         rows = [request.row for request in requests]
         reported: list[tuple[ReportedToken, ...]] = []
         if ranges:
