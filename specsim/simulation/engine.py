@@ -196,7 +196,8 @@ class Engine:
 
     def load(self, request: Request, handed_over: HandOver) -> None:
         """Queue a request of which another engine has computed the front; see ``load_of`` for what is rejected."""
-        load = load_of(self.worker, self.scheduler.memory, request, handed_over)
+        counted = {"loadable_positions": self._operations.host("loadable_positions")}
+        load = load_of(self.worker, self.scheduler.memory, request, handed_over, **counted)
         self.submit(request)
         request.loaded = load
 

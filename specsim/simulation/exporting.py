@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from specsim.host.exporting import loadable_positions
 from specsim.rejection import Reason, SpecRejection, contradiction
-from specsim.simulation.handing_over import HandOver, Load
+from specsim.simulation.handing_over import CountLoadable, HandOver, Load
 from specsim.simulation.launches import Launched
 from specsim.simulation.memory import Export, ExportLengths, Memory, num_key_units
 from specsim.simulation.requests import Request
@@ -44,7 +45,14 @@ def hand_over(worker: object, memory: Memory, request: Request, export: Export, 
     return HandOver(text, replace(export.lengths, draft=draft), kept, loading.pool_form, start)
 
 
-def load_of(worker: object, memory: Memory, request: Request, handed_over: HandOver) -> Load:
+def load_of(
+    worker: object,
+    memory: Memory,
+    request: Request,
+    handed_over: HandOver,
+    *,
+    loadable_positions: CountLoadable = loadable_positions,
+) -> Load:
     """Return what a worker loads for a request that goes on with what was handed over.
 
     Raises
@@ -56,7 +64,8 @@ def load_of(worker: object, memory: Memory, request: Request, handed_over: HandO
     if request.finish is not None or request.row:
         because = "a text is loaded before its request runs"
         raise SpecRejection(Reason.WRONG_PHASE, "request", "one that runs or has ended", "one that waits", because)
-    return handed_over.load(request.fill, require_loading(worker).pool_form, publishes=memory.cache is not None)
+    form, publishes = require_loading(worker).pool_form, memory.cache is not None
+    return handed_over.load(request.fill, form, publishes, loadable_positions=loadable_positions)
 
 
 def written_lengths(request: Request, in_flight: Iterable[Launched]) -> ExportLengths:

@@ -1,12 +1,12 @@
 """What one engine hands over of a text to another one: an export, what lies in its slots, and how that is stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-from specsim.counts import floor_to
+from specsim.host.exporting import loadable_positions
 from specsim.rejection import Reason, SpecRejection, check_length, check_range, contradiction
 from specsim.simulation.memory import ExportLengths
 from specsim.simulation.models.description import (
@@ -17,6 +17,9 @@ from specsim.simulation.models.description import (
     Side,
     StateComponent,
 )
+
+CountLoadable = Callable[[int, int, int | None, int | None, int, int, int], int]
+"""As ``loadable_positions``."""
 
 Contents = Mapping[str, Sequence[NDArray[Any]]]
 """What lies in some slots, [slot, *row_shape] a layer under the names of a worker's ``state``, and in one row.
@@ -162,69 +165,68 @@ class HandOver:
     form: PoolForm
     window_start: int = 0
 
-    def load(self, fill: Sequence[int], form: PoolForm, publishes: bool = False) -> Load:
+    def load(
+        self,
+        fill: Sequence[int],
+        form: PoolForm,
+        publishes: bool = False,
+        *,
+        loadable_positions: CountLoadable = loadable_positions,
+    ) -> Load:
         """Return what an engine of some form loads of it for a request.
-
-        All positions before the last token of the request that each of its caches has: the last token is computed, so
-        that a draft can follow. What ``publishes`` its prompts to a prefix cache needs whole pages of the window.
 
         Parameters
         ----------
         fill : sequence of int
             The request's tokens, prompt and output, which go on where the text ends.
+        publishes : bool
+            Whether the engine leaves prompts to a prefix cache.
 
         Raises
         ------
         SpecRejection
-            What ``PoolForm.require_holds`` refuses; BAD_CONFIGURATION: another text; INCONSISTENT_LENGTHS: tokens
-            without contents, or states after other tokens than those that are loaded; COUNT_OUT_OF_RANGE: nothing to
-            load; UNMAPPED_SLOT: the window before the first token to be computed is not there.
+            What ``PoolForm.require_holds`` and ``loadable_positions`` refuse; BAD_CONFIGURATION: another text;
+            INCONSISTENT_LENGTHS: tokens without contents, or the reverse.
         """
         form.require_holds(self.form)
         self._check_contents()
         if tuple(fill[: len(self.text)]) != self.text:
             raise contradiction("text", list(fill[: len(self.text)]), str(list(self.text)), "it was handed over")
         has_draft, has_states = bool(form.components_of(Side.DRAFT)), bool(form.state_components)
-        most = min(self.lengths.target, len(fill) - 1)
-        count = min(most, self.lengths.draft) if has_draft else most
-        if has_states and self.lengths.states < count:
-            count = self.lengths.states
-        because = "every cache has to have a position, and the last token is computed"
-        check_range(Reason.COUNT_OUT_OF_RANGE, "positions that can be loaded", count, because, 1)
-        if has_states:
-            because = "states go neither back nor on without the tokens between"
-            check_length("tokens in the recurrent states", self.lengths.states, count, because)
-        self._check_window(count, form, publishes)
-        kept = {"target_kv": count, **({"draft_kv": count} if has_draft else {})}
-        contents = {name: [layer[:length] for layer in self.contents[name]] for name, length in kept.items()}
-        contents["draft_kv"] = contents.get("draft_kv", [])
-        contents["states"] = [*self.contents["states"]] if has_states else []
+        count = loadable_positions(
+            len(fill),
+            self.lengths.target,
+            self.lengths.draft if has_draft else None,
+            self.lengths.states if has_states else None,
+            form.window,
+            self.window_start,
+            form.page_size if publishes else 1,
+        )
+        contents = {
+            "target_kv": [layer[:count] for layer in self.contents["target_kv"]],
+            "draft_kv": [layer[:count] for layer in self.contents["draft_kv"]] if has_draft else [],
+            "states": [*self.contents["states"]] if has_states else [],
+        }
         if form.window:
             contents["swa_kv"] = [layer[: count - self.window_start] for layer in self.contents["swa_kv"]]
         return Load(count, contents)
 
-    def _check_window(self, count: int, form: PoolForm, publishes: bool) -> None:
-        if not form.window:
-            return
-        first = floor_to(max(0, count - form.window + 1), form.page_size if publishes else 1)
-        if self.window_start > first:
-            what, because = "first position of the window", f"the token at {count} sees {form.window} positions"
-            raise SpecRejection(Reason.UNMAPPED_SLOT, what, self.window_start, f"at most {first}", because)
-
     def _check_contents(self) -> None:
-        """Raise unless every length has its contents, and no more."""
+        """Raise unless every length has its contents, in as many layers as the form has."""
         lengths, text = self.lengths, len(self.text)
         reason, because = Reason.COUNT_OUT_OF_RANGE, "it counts what is there of the text"
         for what in ("target", "draft", "states"):
             most = text if what == "target" else lengths.target
             check_range(reason, f"lengths.{what}", vars(lengths)[what], because, 0, most)
         check_range(reason, "window_start", self.window_start, because, 0, lengths.target)
-        expected = {
-            "target_kv": lengths.target,
-            "draft_kv": lengths.draft,
-            "swa_kv": lengths.target - self.window_start,
-        }
+        of_target = self.form.components_of(Side.TARGET)
         because = "a position has a token and an entry in every layer"
-        for name, length in expected.items():
-            for layer in self.contents.get(name, ()):
+        for name, length, components in (
+            ("target_kv", lengths.target, [one for one in of_target if not one.window]),
+            ("draft_kv", lengths.draft, self.form.components_of(Side.DRAFT)),
+            ("swa_kv", lengths.target - self.window_start, [one for one in of_target if one.window]),
+        ):
+            layers = self.contents.get(name, ())
+            check_length(f"layers of {name}", len(layers), sum(one.num_layers for one in components), because)
+            for layer in layers:
                 check_length(f"rows of {name}", len(layer), length, because)

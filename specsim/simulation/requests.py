@@ -179,8 +179,8 @@ class Request:
         """
         if self.finish is not None:
             raise SpecRejection(Reason.WRONG_PHASE, "request", "one that has ended", "one that goes on", _IT_GOES_ON)
-        lists = {name: [*vars(self)[name]] for name in ("output", "logprobs", "hidden_states")}
-        again = replace(self, **lists, holding=Holding(), num_caught_up=None, loaded=None)
+        again = replace(self, output=[*self.output], holding=Holding(), num_caught_up=None, loaded=None)
+        again.logprobs, again.hidden_states = [*self.logprobs], [*self.hidden_states]
         if self.grammar is not None:
             again.matcher = self.grammar()
             advance_grammar(again.matcher, self.output)
