@@ -35,7 +35,8 @@ def hand_over(worker: object, memory: Memory, request: Request, export: Export, 
     """
     loading, text, target = require_loading(worker), request.fill, export.lengths.target
     contents = loading.export(request.row, export.slots)
-    known = num_key_units(len(text), memory.has_pair_keys, memory.num_ahead)
+    # NOTE: a draft of several layers reads more tokens after a position than the one that follows what it caught up on.
+    known = num_key_units(min(len(text), written.draft + 1), memory.has_pair_keys, memory.num_ahead)
     draft, start = max(export.lengths.draft, min(written.draft, target, known)), 0
     kept = {**contents, "draft_kv": [layer[:draft] for layer in contents["draft_kv"]]}
     if memory.swa is not None:
