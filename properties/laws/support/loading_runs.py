@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, load
@@ -25,10 +26,8 @@ from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
 
 DRAFTERS = tuple(zip(V1_WORKERS, V2_WORKERS, strict=True))
-LAYERED = tuple(names for names in DRAFTERS if names[0].startswith("multi_layer"))
-"""Their drafts are behind the target, and states do not go back."""
-
-KINDS = (PoolKind.MHA, PoolKind.SWA, PoolKind.HYBRID, PoolKind.SWA, PoolKind.MLA)
+KINDS = (PoolKind.MHA, PoolKind.MLA, PoolKind.QUANTISED)
+STATES = (PoolKind.HYBRID, PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)
 PAGE_SIZES = ((1, 1), (4, 4), (1, 4), (4, 1), (4, 2), (2, 4))
 LONGER = 4
 """Tokens that a conversation goes on with after an end."""
@@ -91,6 +90,13 @@ class LoadingRun:
         return Request(100, (*text[: len(text) // 2], 1), 6)
 
 
+def _runs_on(kind: PoolKind, name: str) -> bool:
+    """Return whether texts of a kind go on with a drafter; layers are behind the target, and states do not go back."""
+    if name.startswith("frozen"):
+        return kind not in (PoolKind.SWA, *RECURRENT_KINDS)
+    return kind not in RECURRENT_KINDS or not name.startswith("multi_layer")
+
+
 def _schedule(source: Random, name: str, has_cache: bool, waits: bool) -> Schedule:
     return Schedule(
         is_overlapped=name in V2_WORKERS and not waits and source.randrange(2) == 0,
@@ -101,24 +107,24 @@ def _schedule(source: Random, name: str, has_cache: bool, waits: bool) -> Schedu
 
 
 @composite
-def loading_runs(draw: st.DrawFn) -> LoadingRun:
+def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> LoadingRun:
     """Draw a run of every drafter, on either worker, and another worker of other drafts and pages that goes on.
 
-    Two fifths have a window, a fifth recurrent state. A quarter is handed over at its end, a third in the middle of its
-    prompt; a third goes on beside a prefix cache that has the front of its text. These shares come from seeds, because
-    examples that resemble each other would miss the rarer ones.
+    A third is handed over at its end, of most inside an accepted run, one in eight in the middle of its prompt; half goes on beside a prefix cache, a
+    quarter with a front of its text there. Runs with recurrent state do without ends and caches. These shares come from
+    seeds, because examples that resemble each other would miss the rarer ones.
     """
-    source = Random(f"{draw(st.integers(0, 2**32))}")
-    drafter, kind = source.choice(DRAFTERS), source.choice(KINDS)
-    if drafter in LAYERED and kind in RECURRENT_KINDS:
-        kind = PoolKind.MHA
+    source = Random(f"{draw(st.tuples(*[st.integers(0, 2**16)] * 2))}")
+    kind = source.choice(kinds)
+    drafter = source.choice([names for names in DRAFTERS if _runs_on(kind, names[0])])
     names, sizes = [source.choice(drafter) for _ in range(2)], source.choice(PAGE_SIZES)
-    is_ended = kind not in RECURRENT_KINDS and source.randrange(4) == 0
+    is_ended = kind not in RECURRENT_KINDS and source.randrange(3) == 0
     num_steps = source.choice((2, 3))
     config = source.choice((SpecConfig(1, num_steps, path_width(num_steps)), SpecConfig(2, num_steps, num_steps + 3)))
-    model = replace(draw(models()), num_right=None, agreement=source.choice((1.0, 0.8)), hot_token_id=None)
+    agreement = 1.0 if is_ended else source.choice((1.0, 0.8))
+    model = replace(draw(models()), num_right=None, agreement=agreement, hot_token_id=None)
     prompts = [tuple(source.randrange(VOCABULARY) for _ in range(source.choice((2, 5, 11)))) for _ in range(2)]
-    num_tokens = [source.randint(14, 20) for _ in prompts]
+    num_tokens = [source.randint(10, 15) for _ in prompts]
     scenario = Scenario(
         config=config,
         model=model,
@@ -141,10 +147,20 @@ def loading_runs(draw: st.DrawFn) -> LoadingRun:
     has_states = model.target_pool in RECURRENT_KINDS
     return LoadingRun(
         Place(first, _schedule(source, names[0], False, has_states)),
-        Place(second, _schedule(source, names[1], not has_states and source.randrange(3) == 0, False)),
-        at=source.choice((0, 1, 1, 2, 3)),
+        Place(second, _schedule(source, names[1], not has_states and source.randrange(2) == 0, False)),
+        at=source.choice((0, 1, 1, 2)),
         number=source.randrange(2),
         lag=source.randrange(3),
-        warm=source.randrange(4),
+        warm=source.choice((3, 3, 2, 0)),
         is_ended=is_ended,
     )
+
+
+def window_loads() -> SearchStrategy[LoadingRun]:
+    """Return a strategy of runs whose targets have layers with a sliding window."""
+    return loading_runs(kinds=(PoolKind.SWA,))
+
+
+def recurrent_loads() -> SearchStrategy[LoadingRun]:
+    """Return a strategy of runs whose targets have recurrent state."""
+    return loading_runs(kinds=STATES)
