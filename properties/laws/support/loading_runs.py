@@ -110,9 +110,9 @@ def _schedule(source: Random, name: str, has_cache: bool, waits: bool) -> Schedu
 def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> LoadingRun:
     """Draw a run of every drafter, on either worker, and another worker of other drafts and pages that goes on.
 
-    A third is handed over at its end, of most inside an accepted run, one in eight in the middle of its prompt; half goes on beside a prefix cache, a
-    quarter with a front of its text there. Runs with recurrent state do without ends and caches. These shares come from
-    seeds, because examples that resemble each other would miss the rarer ones.
+    A third is handed over at its end, of most inside an accepted run, one in ten in the middle of its prompt; half goes
+    on beside a prefix cache, a quarter with a front of its text there. Runs with recurrent state do without ends and
+    caches. These shares come from seeds, because examples that resemble each other would miss the rarer ones.
     """
     source = Random(f"{draw(st.tuples(*[st.integers(0, 2**16)] * 2))}")
     kind = source.choice(kinds)
