@@ -61,7 +61,7 @@ class _WindowLate(Pools):
 
 class _WindowStale(Pools):
     def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
-        """Hand out what the window's slots held of positions that it has left behind."""
+        """Hand out what the window's slots held of positions that it has passed."""
         contents = super().export(row, slots)
         if self.swa_kv:
             width = self.window
@@ -139,7 +139,7 @@ _OF_LOADS = (
     ("OWN-4740", "Entries are loaded into the slot after theirs.", _SlotsLate),
     ("OWN-4741", "A token counts as loaded that was not.", _OneTokenTooMany),
     ("OWN-4742", "The window is loaded one position late.", _WindowLate),
-    ("OWN-4743", "What a window has left behind leaves as its entries.", _WindowStale),
+    ("OWN-4743", "What a window has passed leaves as its entries.", _WindowStale),
     ("OWN-4744", "The window is loaded by the map of slots as it was.", _WindowInFullSlots),
     ("OWN-4745", "States leave as they are, and not as they were.", _StatesShared),
     ("OWN-4746", "States are not loaded.", _StatesLeftOut),

@@ -56,7 +56,7 @@ class Reservations:
         """Return whether positions can be allocated up to an end; those from ``start`` on are computed.
 
         What is hit in the cache may be all that could be forgotten. Positions before ``start`` that are not there are
-        loaded: a window leaves most of them behind.
+        loaded: a window passes most of them.
         """
         size, swa, window = self.memory.page_size, self.memory.swa, self.memory.window
         need = ceil_to(end, size) - ceil_to(num_there, size)

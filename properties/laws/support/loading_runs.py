@@ -91,7 +91,7 @@ class LoadingRun:
 
 
 def _runs_on(kind: PoolKind, name: str) -> bool:
-    """Return whether texts of a kind go on with a drafter; layers are behind the target, and states do not go back."""
+    """Return whether texts of a kind go on with a drafter; layers have read less than states, which do not go back."""
     if name.startswith("frozen"):
         return kind not in (PoolKind.SWA, *RECURRENT_KINDS)
     return kind not in RECURRENT_KINDS or not name.startswith("multi_layer")

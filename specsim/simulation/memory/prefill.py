@@ -82,7 +82,7 @@ def allocate_loaded(
 ) -> list[int]:
     """Allocate the front of a text whose KV is loaded; return the full slots that have lost their SWA slots.
 
-    Page by page, because a window leaves most of a text behind: the SWA pool need not hold it at once.
+    Page by page, because a window passes most of a text: the SWA pool need not hold it at once.
 
     Raises
     ------

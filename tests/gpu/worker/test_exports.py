@@ -108,7 +108,7 @@ def computed(model, request, config):
 
 @pytest.mark.parametrize("place", [0, 1], ids=["reference", "gpu"])
 def test_a_slot_without_a_window_leaves_zeros(place):
-    """A long prompt leaves the first pages behind: no SWA slot is theirs."""
+    """The window has passed the first positions of a long prompt: no SWA slot is theirs."""
     model = HashModel(32, 5, 0.9, target_pool=PoolKind.SWA, window=4)
     request = Request(0, list(range(20)), 9)
     worker = LOOPS["v2"][place](TREE, (load_model, load_on_device)[place](model), sizes_for(TREE, [request], 1, 1, 4))
