@@ -155,7 +155,7 @@ def _is_whole(handed: HandOver) -> bool:
 def _go_on(backend: Backend, run: LoadingRun, request: Request, handed: HandOver | None) -> HandOver | None:
     """Play the second engine to the end; return what a third one would get of the request, None if it is refused.
 
-    Beside a prefix cache a window has to begin with a page; before the end of a draft that has less than the target it may be gone.
+    Beside a prefix cache a window has to begin with a page. It may have passed what a draft lacks that the target has.
     """
     neighbour = run.neighbour(request.fill)
     engine, watched = run.target.engine(backend, [request, neighbour])
