@@ -52,20 +52,19 @@ class Reservations:
             return True
         return self._reserved_swa(request, len(request.fill)) <= self._available_swa - self._missing_swa(holders)
 
-    def has_room(self, num_there: int, start: int, end: int, num_hit: int) -> bool:
-        """Return whether positions can be allocated up to an end; those from ``start`` on are computed.
+    def has_room(self, start: int, end: int, num_hit: int, num_loaded: int = 0) -> bool:
+        """Return whether positions can be allocated, of which the first are loaded and the others computed.
 
-        What is hit in the cache may be all that could be forgotten. Positions before ``start`` that are not there are
-        loaded: a window passes most of them.
+        What is hit in the cache may be all that could be forgotten. A window passes most of what is loaded.
         """
         size, swa, window = self.memory.page_size, self.memory.swa, self.memory.window
-        need = ceil_to(end, size) - ceil_to(num_there, size)
+        need = ceil_to(end, size) - ceil_to(start, size)
         if need > max(self._full.num_free, self._available_full - num_hit):
             return False
         if swa is None:
             return True
-        if num_there < start:
-            need = min(need, most_swa_slots(max(end - start, size), window, size))
+        if num_loaded:
+            need = min(need, most_swa_slots(max(end - start - num_loaded, size), window, size))
         return need <= max(swa.swa.num_free, self._available_swa - num_hit)
 
     def demand(self, request: Request) -> int:

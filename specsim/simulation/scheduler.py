@@ -154,7 +154,8 @@ class Scheduler:
             if not is_new:
                 self._evict(request)
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
-            if length == 0 or not self._room().has_room(num_hit, start, start + length, num_hit if is_new else 0):
+            free = num_hit, start + length, num_hit if is_new else 0, start - num_hit
+            if length == 0 or not self._room().has_room(*free):
                 break
             if is_new:
                 self._join(request)
