@@ -223,7 +223,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         prefix = np.cumsum(target[-1], dtype=np.float64)
         single[-1] = prefix[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
-    elif not rejects:
+    elif chance.coins == "low" and not rejects and not judged.has_trials:
         single = with_a_coin_of_0(single, source)
     _end_some(tokens, is_certain, source)
     return Chain(tokens, single[:-1], draft, target, single[-1])

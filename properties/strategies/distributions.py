@@ -168,8 +168,8 @@ def uniform_coins(source: Bulk, count: int) -> Array:
 
 
 def with_a_coin_of_0(coins: Array, source: Bulk) -> Array:
-    """Return the coins of a chain and its final one; in one of four chains the coin of a draft is 0."""
+    """Return the coins of a chain and its final one, with 0 in the place of that of a draft, if it has drafts."""
     changed = coins.copy()
-    if len(coins) > 1 and source.integer(0, 3) == 3:
+    if len(coins) > 1:
         changed[source.integer(0, len(coins) - 2)] = 0
     return changed

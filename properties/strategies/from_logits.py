@@ -286,7 +286,7 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
     if rejects:
         coins = np.full_like(coins, LARGEST_COIN)
         coins[-1] = uniform_coins(source, 1)[0]
-    else:
+    elif one.coins == "low":
         coins = with_a_coin_of_0(coins, source)
     return LogitChain(tokens, coins, draft, target, parameters, temperature)
 
