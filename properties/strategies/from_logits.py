@@ -12,7 +12,7 @@ from specsim.properties.composite import composite
 from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.chains import LARGEST_CHEAP_VOCABULARY
-from specsim.properties.strategies.distributions import thresholds, uniform_coins, vocab_sizes
+from specsim.properties.strategies.distributions import thresholds, uniform_coins, vocab_sizes, with_a_coin_of_0
 from specsim.properties.strategies.filters import (
     TEMPERATURES,
     Filters,
@@ -286,6 +286,8 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
     if rejects:
         coins = np.full_like(coins, LARGEST_COIN)
         coins[-1] = uniform_coins(source, 1)[0]
+    elif one.coins == "low":
+        coins = with_a_coin_of_0(coins, source)
     return LogitChain(tokens, coins, draft, target, parameters, temperature)
 
 
