@@ -216,5 +216,5 @@ AS_RIGHT: dict[str, Callable[[Arguments, Outputs, Outputs], Mask]] = {
         chain_speculative_sampling_from_logits,
         sample_target_predict,
     )
-}
+} | {"chain_block_verification_from_logits": chain_speculative_sampling_from_logits}
 """Of every operation that breaks ties, which units of an answer are as right as the reference's, or not compared."""

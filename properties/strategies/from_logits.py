@@ -1,12 +1,18 @@
 """Strategies of acceptance straight from logits."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.contracts.chains import draft_logits_read, target_logits_read
+from specsim.contracts.chains import (
+    block_draft_logits_read,
+    block_target_logits_read,
+    draft_logits_read,
+    target_logits_read,
+)
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
 from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
@@ -37,6 +43,11 @@ LIKED = 80.0
 """A logit whose token has all but a thousandth of a row of others, however warm."""
 UNREAD = (None, 0.0, float("nan"), float("inf"), -float("inf"))
 """What stands in the rows that a chain's walk does not read: logits, equal ones, or what is no law."""
+
+RowsRead = Mapping[str, Callable[[Arguments], Array]]
+OF_WALKS: RowsRead = {"draft_logits": draft_logits_read, "target_logits": target_logits_read}
+OF_BLOCKS: RowsRead = {"draft_logits": block_draft_logits_read, "target_logits": block_target_logits_read}
+"""Which rows of either side are read where drafts are judged one after another, and where they are judged together."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +190,7 @@ class LogitChain:
 
 @composite
 def chain_speculative_sampling_from_logits(
-    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_whole: bool = False
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_whole: bool = False, rows_read: RowsRead = OF_WALKS
 ) -> Arguments:
     """Draw ragged chains of greedy, filtered and plain requests, against rows that agree, differ, or are absent.
 
@@ -192,6 +203,8 @@ def chain_speculative_sampling_from_logits(
         The largest batch.
     is_whole : bool
         All rows are laws, those that are not read too.
+    rows_read : mapping
+        Which rows of either side are read.
     """
     is_small = draws_for_interpreter()
     vocab = draw(vocab_sizes())
@@ -231,16 +244,23 @@ def chain_speculative_sampling_from_logits(
         "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
     }
     unread = draw(st.sampled_from(UNREAD))
-    return arguments if is_whole or unread is None else _with_unread_logits(arguments, unread)
+    return arguments if is_whole or unread is None else _with_unread_logits(arguments, unread, rows_read)
 
 
-def _with_unread_logits(arguments: Arguments, value: float) -> Arguments:
+def chain_block_verification_from_logits(
+    max_requests: int = MAX_REQUESTS, is_whole: bool = False
+) -> SearchStrategy[Arguments]:
+    """Return a strategy of the same chains for a block, which reads other rows."""
+    return chain_speculative_sampling_from_logits(max_requests, is_whole, OF_BLOCKS)
+
+
+def _with_unread_logits(arguments: Arguments, value: float, rows_read: RowsRead) -> Arguments:
     """Return the call with one value everywhere in the rows that its walk does not read."""
     changed = dict(arguments)
-    for name, rows_read in (("draft_logits", draft_logits_read), ("target_logits", target_logits_read)):
+    for name, is_read in rows_read.items():
         if arguments[name] is not None:
             changed[name] = arguments[name].copy()
-            changed[name][~rows_read(arguments)] = value
+            changed[name][~is_read(arguments)] = value
     return changed
 
 
