@@ -237,13 +237,18 @@ def _chain_margin(chain: LogitChain) -> float:
 
 
 def _logit_block_margin(chain: LogitChain) -> float:
-    """Return the margin of one block from logits; the errors of all rows that its shares are made of add up."""
+    """Return the margin of one block from logits; the errors of all rows that its shares are made of add up.
+
+    A draft whose own probability may be 0 elsewhere is not kept there.
+    """
     if chain.temperature == 0:
         # NOTE: logits are compared with each other, and nothing is rounded.
         return INFINITE
     block = block_of_logits(chain)
     num_drafts, kept = len(block.tokens), block.kept_by(chain.coins)
     bound, margins = rounding_bound(len(block.target[0])), list[float]()
+    if any(0 < row[token] < UNDERFLOW for token, row in zip(block.tokens, block.proposal, strict=True)):
+        return 0.0
     for place in range(num_drafts + (kept == num_drafts)):
         bound += _bound_of_laws(chain, place, place < num_drafts)
         if chain.is_filtered:

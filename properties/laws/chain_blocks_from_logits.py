@@ -25,7 +25,7 @@ from specsim.properties.laws.chains_from_logits import (
 from specsim.properties.laws.support.checks import Case, outputs_of, require_equal, state
 from specsim.properties.laws.support.logit_chains import BLOCK_FROM_LOGITS, rows_of
 from specsim.properties.laws.support.sampling_cells import BLOCK_SAMPLER
-from specsim.properties.strategies import from_logits as logit_strategies
+from specsim.properties.strategies import logit_chains as logit_strategies
 
 
 def blocks_are_softmax_filters_and_block(backend: Backend, case: Case) -> None:

@@ -25,7 +25,7 @@ from specsim.properties.laws.support.logit_chains import (
     warmed,
 )
 from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER
-from specsim.properties.strategies import from_logits as logit_strategies
+from specsim.properties.strategies import logit_chains as logit_strategies
 from specsim.properties.strategies.chains import shares_of_fronts
 
 _SURE = 1 - 2.0**-10

@@ -12,7 +12,7 @@ from specsim.properties.laws.sampling_chain_logits_law import playing_logits, re
 from specsim.properties.laws.support.checks import state
 from specsim.properties.laws.support.logit_chains import BLOCK_FROM_LOGITS
 from specsim.properties.laws.support.sampling_cells import AS_A_BLOCK, slack_from_logits
-from specsim.properties.strategies.logit_scenes import ChainLogitBatch, chain_logit_batches
+from specsim.properties.strategies.logit_scenes import ChainLogitBatch, block_logit_batches
 
 
 def playing_logit_blocks(backend: Backend, batch: ChainLogitBatch) -> Play:
@@ -57,7 +57,7 @@ def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogit
 _BLOCK = (BLOCK_FROM_LOGITS,)
 
 PROPERTIES = (
-    state("sampling_block_logits_law", blocks_from_logits_emit_the_targets_law, chain_logit_batches, _BLOCK, "P02"),
-    state("sampling_block_logits_law", fronts_from_logits_are_kept_by_their_share, chain_logit_batches, _BLOCK, "P63"),
-    state("sampling_block_logits_law", last_token_is_independent_of_other_coins, chain_logit_batches, _BLOCK, "P09"),
+    state("sampling_block_logits_law", blocks_from_logits_emit_the_targets_law, block_logit_batches, _BLOCK, "P02"),
+    state("sampling_block_logits_law", fronts_from_logits_are_kept_by_their_share, block_logit_batches, _BLOCK, "P63"),
+    state("sampling_block_logits_law", last_token_is_independent_of_other_coins, block_logit_batches, _BLOCK, "P09"),
 )
