@@ -261,12 +261,13 @@ def _judge_chain_fronts_kernel(
     share = tl.load(front_ptrs[0] + front + level, mask=level <= max_num_drafts, other=-1.0)
     num_drafts = tl.max(tl.where(share >= 0, level, 0), axis=0)
     is_inner = (level > 0) & (level < num_drafts) & (share > 0) & (share < 1)
-    mass = tl.zeros([LEVELS], dtype=tl.float64)
+    masses = tl.zeros([LEVELS, PART], dtype=tl.float64)
     for first in range(0, num_parts, PART):
         part = first + tl.arange(0, PART)
         is_summed = is_inner[:, None] & (part < num_parts)[None, :]
         place = (front + level)[:, None] * num_parts + part[None, :]
-        mass += tl.sum(tl.load(front_ptrs[1] + place, mask=is_summed, other=0.0), axis=1)
+        masses += tl.load(front_ptrs[1] + place, mask=is_summed, other=0.0)
+    mass = tl.sum(masses, axis=1)
     chance = tl.where(is_inner, mass / tl.where(is_inner, mass + 1 - share, 1.0), share)
     is_front = (level > 0) & (level <= num_drafts)
     coin = tl.load(draft_ptrs[1] + start + level - 1, mask=is_front, other=1.0).to(tl.float64)
