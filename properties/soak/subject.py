@@ -36,7 +36,7 @@ class Subject:
         return setup.worker_name in self.backend.workers
 
     def takes_rule(self, setup: Setup) -> bool:
-        """Return whether the implementation's own loop can be told by which rule a setup accepts drafts."""
+        """Return whether the implementation's own loop takes the rule by which a setup accepts drafts."""
         return setup.rule.keys() <= signature(self.backend.workers[setup.worker_name]).parameters.keys()
 
     def has_own_drafts(self, setup: Setup) -> bool:

@@ -90,9 +90,12 @@ def read_costs(path: Path) -> Costs:
             kind = ("whole " if is_whole else "") + ("numbers" if is_list else "number")
             raise Failed(f"--verify-costs {path}: {name} should be {'' if is_list else 'a '}{kind}", Exit.USAGE)
     try:
-        return table(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        costs: Costs = table(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        )
     except SpecRejection as rejection:
         raise Failed(f"--verify-costs {path}: {rejection}", Exit.USAGE) from rejection
+    return costs
 
 
 def _is_number(entry: Any, is_whole: bool) -> bool:
