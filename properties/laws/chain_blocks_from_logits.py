@@ -12,11 +12,13 @@ from specsim.properties.laws.chains_from_logits import (
     a_column_beyond_the_vocabulary_takes_its_share,
     a_draft_that_its_own_row_forbids_is_rejected,
     a_padded_tail_ends_the_draft,
+    a_rejection_that_leaves_nothing_draws_a_possible_token,
     a_temperature_divides_its_own_rows,
     certain_drafts_need_no_rows,
     chains_are_sampled_one_by_one,
     drafts_and_one_possible_token_come_out,
     equal_rows_accept_every_draft,
+    equal_rows_emit_a_possible_token,
     forbidden_columns_change_nothing,
     greedy_chains_follow_the_largest_logits,
     require_composed,
@@ -74,6 +76,9 @@ def _whole_blocks() -> SearchStrategy[Case]:
     return logit_strategies.chain_block_verification_from_logits(is_whole=True)
 
 
+_equal_rows = logit_strategies.rows_that_leave_nothing
+_unlikely_drafts = logit_strategies.unlikely_drafts_of_equal_rows
+
 _BLOCK = (BLOCK_FROM_LOGITS,)
 _PARTS = (BLOCK_FROM_LOGITS, "target_probabilities", BLOCK_SAMPLER)
 _state = partial(state, "chain_blocks_from_logits")
@@ -83,6 +88,8 @@ PROPERTIES = (
     _state(blocks_are_softmax_filters_and_block, _whole_blocks, _PARTS, "P13"),
     _state(_of_blocks(drafts_and_one_possible_token_come_out), _blocks, _BLOCK, "P07"),
     _state(_of_blocks(a_draft_that_its_own_row_forbids_is_rejected), _whole_blocks, _BLOCK, "P07"),
+    _state(_of_blocks(a_rejection_that_leaves_nothing_draws_a_possible_token), _equal_rows, _BLOCK, "P07"),
+    _state(_of_blocks(equal_rows_emit_a_possible_token), _unlikely_drafts, _BLOCK, "P07"),
     _state(_of_blocks(equal_rows_accept_every_draft), _whole_blocks, _BLOCK, "P06"),
     _state(_of_blocks(certain_drafts_need_no_rows), _whole_blocks, _BLOCK, "P63"),
     _state(_of_blocks(greedy_chains_follow_the_largest_logits), _whole_blocks, _BLOCK, "P12"),

@@ -287,16 +287,16 @@ def equal_rows_accept_every_draft(sampler: str, backend: Backend, case: Case) ->
     require_equal("num_accepted_drafts", counts, expected)
 
 
-def a_rejection_that_leaves_nothing_draws_a_possible_token(backend: Backend, case: Case) -> None:
+def a_rejection_that_leaves_nothing_draws_a_possible_token(sampler: str, backend: Backend, case: Case) -> None:
     """Where an impossible draft is rejected and p and q are the same, what is drawn has a chance all the same."""
-    outputs = outputs_of(backend, CHAIN_FROM_LOGITS, case)
+    outputs = outputs_of(backend, sampler, case)
     require_equal("num_accepted_drafts", outputs["num_accepted_drafts"], np.zeros(len(case["temperature"])))
     _require_possible(case, outputs)
 
 
-def equal_rows_emit_a_possible_token(backend: Backend, case: Case) -> None:
+def equal_rows_emit_a_possible_token(sampler: str, backend: Backend, case: Case) -> None:
     """Where p and q are the same and the coin is next to 1, rounding may reject the draft, which leaves nothing."""
-    _require_possible(case, outputs_of(backend, CHAIN_FROM_LOGITS, case))
+    _require_possible(case, outputs_of(backend, sampler, case))
 
 
 def _require_possible(case: Case, outputs: Case) -> None:
@@ -329,8 +329,8 @@ PROPERTIES = (
     _state(_of_chains(drafts_and_one_possible_token_come_out), _chains, _CHAIN, "P07"),
     _state(_of_chains(a_draft_that_its_own_row_forbids_is_rejected), _whole_chains, _CHAIN, "P07"),
     _state(a_draft_that_only_the_target_likes_is_drawn, _only_liked, _CHAIN, "P07"),
-    _state(a_rejection_that_leaves_nothing_draws_a_possible_token, _equal_rows, _CHAIN, "P07"),
-    _state(equal_rows_emit_a_possible_token, _unlikely_drafts, _CHAIN, "P07"),
+    _state(_of_chains(a_rejection_that_leaves_nothing_draws_a_possible_token), _equal_rows, _CHAIN, "P07"),
+    _state(_of_chains(equal_rows_emit_a_possible_token), _unlikely_drafts, _CHAIN, "P07"),
     _state(_of_chains(equal_rows_accept_every_draft), _whole_chains, _CHAIN, "P06"),
     _state(_of_chains(certain_drafts_need_no_rows), _whole_chains, _CHAIN, "P63"),
     _state(_of_chains(greedy_chains_follow_the_largest_logits), _whole_chains, _CHAIN, "P12"),

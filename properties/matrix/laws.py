@@ -193,8 +193,13 @@ def _follow_draws(subject: Subject, setup: Setup, sampled: Sampled, tried: LawRe
     drawn = [request for request in engine.scheduler.finished if request.sampling is not None]
     num_with_drafts = sum(request.counters.num_accepted_drafts > 0 for request in drawn)
     require(num_with_drafts > 0, "requests of which a draft is accepted", num_with_drafts, "at least one")
-    counts = {"num_runs": NUM_DRAWS, "num_outcomes": len(set(outputs)), "num_seeded": NUM_DRAWS}
-    return replace(tried, num_with_drafts=num_with_drafts, **counts)
+    return replace(
+        tried,
+        num_runs=NUM_DRAWS,
+        num_outcomes=len(set(outputs)),
+        num_with_drafts=num_with_drafts,
+        num_seeded=NUM_DRAWS,
+    )
 
 
 def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequence[Run]) -> None:

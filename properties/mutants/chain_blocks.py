@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from specsim.properties.mutants.record import Mutant, Named, given, instead, with_arguments
 
@@ -36,6 +37,7 @@ class Faults:
     sentinel_is_an_index: bool = False
     shares_one_by_one: bool = False
     nothing_left_draws_from_the_target: bool = False
+    logarithm_in_half_precision: bool = False
 
 
 def verified(faults: Faults) -> Callable[..., tuple[Array, Array]]:
@@ -84,6 +86,8 @@ class _Block:
                 share = ratio
             if not self.faults.share_not_cut:
                 share = min(share, 1.0)
+            if self.faults.logarithm_in_half_precision and share > 0:
+                share = float(np.exp(np.float64(bfloat16(np.log(share)))))
             found.append(float(np.float16(share)) if self.faults.share_in_half_precision else share)
         return found
 
