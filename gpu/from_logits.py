@@ -5,15 +5,23 @@ from typing import Any
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
-from specsim.gpu.chains import buffers_of, cut_chains, filters_of, reading_of, walking_of
-from specsim.gpu.kernels.from_logits import chain_rows, chains, filtered_chains, greedy, sampled, statistics
+from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE
+from specsim.gpu.chains import FILTERS, buffers_of, cut_chains, filters_of, reading_of, walking_of
+from specsim.gpu.kernels.from_logits import (
+    chain_fronts,
+    chain_rows,
+    chains,
+    filtered_chains,
+    greedy,
+    sampled,
+    statistics,
+)
 from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
-from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.launching.plan import Plan, Size, strides_of
 from specsim.gpu.verify import choose_greedily, follow_choices
 
 CHUNK = 16384
@@ -227,6 +235,89 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
         of_level = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
         launches += [Launch(of_level, of_rows, outputs, statistic), Launch(judge, inputs, outputs, scratch)]
     return [*launches, walk]
+
+
+@operation
+def chain_block_verification_from_logits(call: Call) -> list[Launch]:
+    """Accept ragged chains from raw logits as blocks, in seven launches whatever their drafts; in six of certain ones.
+
+    Draft rows are read; parameters of requests are written for their rows; the target's rows are read over chunks, and
+    filtered, one a program. Then blocks of what every front leaves are added up, all fronts of a request are judged at
+    once, and the last launch draws as that of a filtered chain does.
+    """
+    axes, target = call.axes, call.arguments["target_logits"]
+    num_requests, num_rows, vocab = axes["request"], len(target), target.shape[1]
+    if num_requests == 0:
+        return []
+    cut = cut_chains(call, LARGEST_PRECISE, as_blocks=True)
+    inputs, outputs, scratch = buffers_of(call, cut)
+    num_parts, is_precise = cut.num_rest_blocks * cut.rest_tile[0], bool(cut.constants["PRECISE"])
+    num_units = (cut.num_levels - 2) * cut.num_rest_blocks
+    programs, width = chunks_to_fill(num_requests, max(1, num_units)), power_of_two(cut.num_levels)
+    given = call.contiguous(*[name for name in FILTERS if call.arguments[name] is not None])
+    single, double, whole = torch.float32, torch.float64, torch.int32
+    row_filter = tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, whole, single, single))
+    current, of_chunks = call.scratch(1, dtype=whole), _chunk_statistics(call, num_rows, vocab)
+    inputs = {**inputs, **given}
+    scratch = {
+        **scratch,
+        "row_filter": row_filter,
+        "walk": (current, *of_chunks),
+        "law": tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, double, single, whole)),
+        "front": (
+            call.scratch(num_requests, cut.num_levels, dtype=double),
+            call.scratch(num_requests, cut.num_levels, num_parts, dtype=double),
+        ),
+    }
+    lengths: dict[str, Size] = {name: cut.sizes[name] for name in ("num_drafted", "max_num_drafts")}
+    of_walk = {**cut.constants, "WIDTHS": (width, power_of_two(cut.num_blocks))}
+    spread = Plan(
+        chain_fronts._spread_filters_kernel,
+        grid=(num_requests,),
+        sizes=lengths,
+        constants={**{f"{name}_ptr": None for name in FILTERS if name not in given}, "WIDTH": width},
+    )
+    settle = Plan(
+        chain_fronts._filter_chain_rows_kernel,
+        grid=(num_rows,),
+        sizes={
+            "num_chunks": ceil_div(vocab, chunk_of(vocab)),
+            "vocab": vocab,
+            **strides_of(target, "row", "column"),
+        },
+        constants={"CHUNKS": power_of_two(ceil_div(vocab, chunk_of(vocab))), **_kind_of_rows(target, is_precise)},
+        tunables={"SEARCH": _search_of(vocab)},
+        num_warps=NUM_WARPS,
+    )
+    weigh = Plan(
+        chain_fronts._weigh_chain_fronts_kernel,
+        grid=(num_requests, programs),
+        sizes={
+            **cut.sizes,
+            "num_rest_blocks": cut.num_rest_blocks,
+            "units_per_program": ceil_div(max(0, num_units), programs),
+        },
+        constants=of_walk,
+        tunables={"TILE": cut.rest_tile},
+        num_warps=cut.num_warps,
+    )
+    judge = Plan(
+        chain_fronts._judge_chain_fronts_kernel,
+        grid=(num_requests,),
+        sizes={**lengths, "num_parts": num_parts, "row_sizes": cut.sizes["row_sizes"]},
+        constants={name: value for name, value in of_walk.items() if name != "draft_logits_ptr"},
+        tunables={"PART": max(1, min(power_of_two(num_parts), MASSES // width))},
+        num_warps=cut.num_warps,
+    )
+    walk = Plan(chains._walk_chains_kernel, **walking_of(call, cut))
+    of_rows: Buffers = {"logits": target, "filter": row_filter}
+    statistic: Buffers = {"current": current, "statistic": of_chunks}
+    read = [Plan(chain_rows._read_chain_rows_kernel, **reading_of(call, cut))] if cut.num_sides > 1 else []
+    return [
+        *[Launch(plan, inputs, outputs, scratch) for plan in (*read, spread)],
+        Launch(_statistics_plan(target, num_rows, 1, -1, is_precise), of_rows, outputs, statistic),
+        *[Launch(plan, inputs, outputs, scratch) for plan in (settle, weigh, judge, walk)],
+    ]
 
 
 def _statistics_plan(
