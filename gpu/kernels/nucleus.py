@@ -51,7 +51,7 @@ def _unit_of(order):
 
 @triton.jit
 def _masses_of(bins_ptr, bin, first, SHIFT: tl.constexpr):
-    """Return the masses of bins in units of their cell: a bin has the number of its entries, and the sum of low bits."""
+    """Return masses of bins, in units of a cell: a bin has the number of its entries, and the sum of their low bits."""
     content = tl.load(bins_ptr + bin, volatile=True)
     order = first + (bin << SHIFT)
     exponent = order >> 23

@@ -10,6 +10,7 @@ from specsim.conformance.backend import load
 from specsim.contracts.rounding import is_rounded, largest_exponents
 from specsim.gpu import probabilities
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
+from specsim.gpu.launching.blocks import ON_GPU as ON_GPU_BLOCKS
 from specsim.gpu.launching.blocks import power_of_two
 from specsim.gpu.switches import poisoned
 from specsim.reference.margins import MARGINS
@@ -122,6 +123,49 @@ def test_renormalised_rows_of_several_chunks(agrees, cut, chunk, slots):
     agrees("min_p_renorm", probabilities=drawn, min_p=source.choice([0, 0.01, 0.5, 1], num_rows).astype(np.float32))
 
 
+def softened(logits):
+    """Return rows of the softmax in float32."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def long_rows(vocab):
+    """Return rows whose cells and bins hold few entries, many, equal ones, the smallest ones, zeros of both signs."""
+    source = np.random.default_rng(vocab)
+    normal = source.normal(size=(1, vocab))
+    of_bfloat16 = (3 * normal).astype(bfloat16).astype(np.float64)
+    few = np.where(source.random((1, vocab)) < 1e-3, source.random((1, vocab)), 0)
+    one = np.arange(vocab)[None, :] == 777
+    drawn = [*(softened(scale * normal) for scale in (1, 3, 30)), softened(of_bfloat16), few * 1e3]
+    drawn += [np.full((1, vocab), 1 / vocab), np.where(one, 0.9, 0.1 / vocab), np.where(one, 1, 1e-12)]
+    drawn += [softened(3 * normal) * scale for scale in (1e-35, 1e33)]
+    drawn += [source.integers(0, 4, (1, vocab)) * 2.0**-149, np.where(few > 0, -0.0, softened(2 * normal))]
+    return np.concatenate(drawn).astype(np.float32)
+
+
+@pytest.mark.parametrize("top_p", [0.95, 0.5, 1e-7, 0.999, 1 - 2**-24, 1])
+def test_top_p_of_long_rows(agrees, cut, top_p):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = long_rows(9000)
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.full(len(drawn), top_p, np.float32))
+
+
+def test_top_p_of_long_rows_at_a_distance(agrees, cut):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = np.repeat(long_rows(9000), 2, axis=1)[:, ::2][:5]
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.full(5, 0.9, np.float32))
+
+
+def test_masses_at_the_share_are_enough_in_long_rows(agrees, cut):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = np.zeros((4, 9000), np.float32)
+    for row, exponents in zip(
+        drawn, ((0, -1, -2, -3, -3), (0, -1, -30, -30), (20, 20, 19, 19), (-3, -3, -2)), strict=True
+    ):
+        row[:: 9000 // len(exponents)][: len(exponents)] = 2.0 ** np.array(exponents)
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.array([0.5, 0.75, 2 / 3, 0.5], np.float32))
+
+
 def mixed_requests(num_requests, num_nodes, vocab, kind="random"):
     """Return requests of which some are filtered, some greedy, and the others neither."""
     return {
@@ -148,12 +192,16 @@ def require_rounded(arguments):
 
 
 @pytest.mark.parametrize("kind", ["random", "forbidden", "far apart"])
-def test_rows_without_filters_are_read_in_chunks_a_few_rows_ahead(cut, kind):
+@pytest.mark.parametrize("cached", [0, probabilities.CACHED])
+def test_rows_without_filters_are_read_in_chunks_before_they_are_written(cut, monkeypatch, kind, cached):
+    monkeypatch.setattr(probabilities, "CACHED", cached)
     cut(block=lambda size, most, interpreted: 1 if most == 1 else min(most, 16))
     require_rounded(mixed_requests(7, 3, 50, kind))
 
 
-def test_rows_without_filters_of_a_large_vocabulary(cut):
+@pytest.mark.parametrize("cached", [0, probabilities.CACHED])
+def test_rows_without_filters_of_a_large_vocabulary(cut, monkeypatch, cached):
+    monkeypatch.setattr(probabilities, "CACHED", cached)
     cut(block=lambda size, most, interpreted: 1 if most == 1 else min(most, 2048))
     for kind in ("random", "forbidden", "far apart"):
         require_rounded(mixed_requests(3, 1, 5000, kind))
