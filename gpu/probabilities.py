@@ -36,9 +36,6 @@ FEW = 64
 REGISTERS = 64
 """Registers of a thread where chunks are read, so that a multiprocessor has room for four programs."""
 
-CACHED = 1 << 23
-"""Entries of rows that stay in the cache between two launches: those without filters are written by the second."""
-
 SETTLING_REGISTERS = 128
 """Registers of a thread where rows are settled, so that a multiprocessor has room for two programs."""
 
@@ -110,10 +107,12 @@ def top_p_renorm(call: Call) -> list[Launch]:
     few = choose_block(vocab, FEW, FEW)
     left_out = ("temperature_ptr", "top_k_ptr", "min_p_ptr", "chunk_ptrs", "list_ptrs")
     settle = _settling(
-        (num_rows,),
+        num_rows,
         {**sizes, "num_nodes": 1},
-        {**dict.fromkeys(left_out), "CHUNKS": 1, "SHIFT": 0, "IS_LISTED": False, "WRITES_OPEN": False},
-        {"TILE": (1, 1, 1, 1, few), "ROWS": 1, "BLOCK": choose_block(vocab, ROW_BLOCK)},
+        {**dict.fromkeys(left_out), "CHUNKS": 1, "SHIFT": 0, "IS_LISTED": False},
+        tile=(1, 1, 1, 1, few),
+        rows=1,
+        block=choose_block(vocab, ROW_BLOCK),
     )
     parts = (num_rows, num_chunks)
     threshold = call.scratch(num_rows, dtype=torch.int32)
@@ -178,31 +177,25 @@ def filter_rows(
     lists = {"threshold_ptr": None} if is_listed else {"chunk_ptrs": None, "list_ptrs": None, "threshold_ptr": None}
     few = choose_block(vocab, FEW, FEW)
     tile = (units, chunk, slots, max(1, block // chunks), few)
-    writes_open = is_listed and not keeps_open and num_rows * vocab <= CACHED
-    settle = _settling(
-        (num_rows * num_chunks if writes_open else ceil_div(num_rows, rows),),
-        sizes,
-        {**constants, **lists, "IS_LISTED": is_listed, "WRITES_OPEN": writes_open},
-        {"TILE": tile, "ROWS": rows, "BLOCK": block},
-    )
+    settle = _settling(num_rows, sizes, {**constants, **lists, "IS_LISTED": is_listed}, tile, rows, block)
     inputs: Buffers = {"values": tensor, **call.contiguous(*names)}
     outputs: Buffers = {"filtered": filtered}
     scratch: dict[str, Buffer] = {"gathered": call.scratch(num_rows, few, dtype=torch.float32)}
     if not is_listed:
         return [Launch(settle, inputs, outputs, scratch)]
-    is_counted = not (keeps_open or writes_open)
-    lag = min(LAG, num_rows) if is_counted else 0
+    lag = 0 if keeps_open else min(LAG, num_rows)
     read = Plan(
         filtering._read_chunks_kernel,
         grid=((num_rows + lag) * num_chunks,),
         sizes={**sizes, "lag": lag},
-        constants={**constants, "KEEPS_OPEN": keeps_open, **({} if is_counted else {"count_ptr": None})},
+        constants={**constants, "KEEPS_OPEN": keeps_open},
         tunables={"TILE": tile},
         num_warps=max(1, min(8, chunk // 256)),
         options={"maxnreg": REGISTERS},
     )
     parts = (num_rows, num_chunks)
     scratch |= {
+        "count": call.scratch(num_rows, dtype=torch.int32),
         # NOTE: of each chunk its largest entry, its weight, the bound from which on its list is complete, and the list.
         "chunk": (
             call.scratch(*parts, dtype=torch.float32),
@@ -215,9 +208,7 @@ def filter_rows(
             call.scratch(*parts, slots, dtype=torch.int16),
         ),
     }
-    if is_counted:
-        scratch["count"] = call.scratch(num_rows, dtype=torch.int32)
-    plans = (_forgetting(num_rows), read, settle) if is_counted else (read, settle)
+    plans = (read, settle) if keeps_open else (_forgetting(num_rows), read, settle)
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 
@@ -233,16 +224,15 @@ def _forgetting(num_rows: int) -> Plan:
 
 
 def _settling(
-    grid: tuple[int, ...], sizes: dict[str, Size], constants: dict[str, Any], tunables: dict[str, Size]
+    num_rows: int, sizes: dict[str, Size], constants: dict[str, Any], tile: tuple[int, ...], rows: int, block: int
 ) -> Plan:
     """Settle rows by their lists, whole rows, or those whose threshold has not been found."""
-    entries = tunables["ROWS"] * tunables["BLOCK"]
     return Plan(
         filtering._settle_rows_kernel,
-        grid,
-        sizes,
-        constants,
-        tunables,
-        num_warps=max(1, min(8, entries // 256)),
+        grid=(ceil_div(num_rows, rows),),
+        sizes=sizes,
+        constants=constants,
+        tunables={"TILE": tile, "ROWS": rows, "BLOCK": block},
+        num_warps=max(1, min(8, rows * block // 256)),
         options={"maxnreg": SETTLING_REGISTERS},
     )

@@ -17,8 +17,6 @@ from specsim.gpu.kernels.device.filters import (
     order_of,
     read,
     search,
-    share_of,
-    total_of,
     value_of,
     weigh,
     write_shares,
@@ -67,7 +65,7 @@ def is_filtered(settings, vocab):
 
 @triton.jit(do_not_specialize=["num_rows"])
 def _forget_rows_kernel(count_ptr, num_rows, BLOCK: tl.constexpr):
-    """Set the numbers of chunks that have been read to 0."""
+    """Set the numbers of programs that have finished a stage of each row to 0."""
     follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(count_ptr + row, 0, mask=row < num_rows)
@@ -164,17 +162,33 @@ def _read_chunks_kernel(
             bound, number = _list_chunk(source, entry, settings, lists, IS_LOGITS, UNITS)
             tl.store(chunk_bound_ptr + part, bound)
             tl.store(num_listed_ptr + part, number)
-        elif count_ptr is not None:
+        else:
             # All threads have stored before one of them says so.
             tl.debug_barrier()
             tl.atomic_add(count_ptr + row, 1, sem="release")
-    if count_ptr is not None and (earlier >= 0) & (is_filtered(settings_of_earlier, vocab) == 0):
+    if (KEEPS_OPEN == 0) & (earlier >= 0) & (is_filtered(settings_of_earlier, vocab) == 0):
+        scale = settings_of_earlier[1]
         entry = tl.load(values_ptr + earlier * row_stride + column, mask=place < length, other=0.0).to(tl.float32)
         while tl.atomic_add(count_ptr + earlier, 0, sem="acquire") < num_chunks:
             pass
-        totals = (chunk_max_ptr, chunk_mass_ptr, earlier, num_chunks)
-        share = share_of(entry, totals, settings_of_earlier[1], IS_LOGITS, CHUNKS)
+        peak, total = _total_of(chunk_max_ptr, chunk_mass_ptr, earlier, num_chunks, scale, IS_LOGITS, CHUNKS)
+        share = (weigh(entry, peak, scale, IS_LOGITS) * (1 / total)).to(tl.float32)
         tl.store(filtered_ptr + earlier * vocab + place, share, mask=place < length)
+
+
+@triton.jit
+def _total_of(chunk_max_ptr, chunk_mass_ptr, row, num_chunks, scale, IS_LOGITS: tl.constexpr, CHUNKS: tl.constexpr):
+    """Return the largest entry of a row, and its weight."""
+    # NOTE: a tile of its own, for that of the entries would load each part dozens of times.
+    chunk = tl.arange(0, CHUNKS)
+    part, is_part = row * num_chunks + chunk, chunk < num_chunks
+    nothing = float("-inf") if IS_LOGITS else 0.0
+    largest = tl.load(chunk_max_ptr + part, mask=is_part, other=nothing, volatile=True)
+    mass = tl.load(chunk_mass_ptr + part, mask=is_part, other=0.0, volatile=True)
+    peak = tl.max(largest)
+    if IS_LOGITS:
+        mass = mass * weigh(largest, peak, scale, IS_LOGITS)
+    return peak, tl.sum(mass)
 
 
 @triton.jit
@@ -205,7 +219,7 @@ def _settle_by_list(
     chunk = tl.arange(0, CHUNKS)[None, :]
     known = tl.load(chunk_bound_ptr + row * num_chunks + chunk, mask=chunk < num_chunks, other=lowest)
     known = tl.max(known, 1, keep_dims=True)
-    peak, total = total_of(chunk_max_ptr, chunk_mass_ptr, tl.max(row), num_chunks, tl.max(scale), IS_LOGITS, CHUNKS)
+    peak, total = _total_of(chunk_max_ptr, chunk_mass_ptr, tl.max(row), num_chunks, tl.max(scale), IS_LOGITS, CHUNKS)
     peak = tl.zeros([1, 1], dtype=tl.float32) + peak
     lane = tl.arange(0, CHUNKS * WIDTH)[None, :]
     part = lane // WIDTH
@@ -296,7 +310,6 @@ def _settle_rows_kernel(
     num_nodes,
     row_sizes,
     IS_LISTED: tl.constexpr,
-    WRITES_OPEN: tl.constexpr,
     TILE: tl.constexpr,
     CHUNKS: tl.constexpr,
     SHIFT: tl.constexpr,
@@ -305,34 +318,20 @@ def _settle_rows_kernel(
 ):
     """Filter rows: by their lists, or each stage on whole rows and rounded to float32, where there are no lists.
 
-    Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well.
+    Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well. Rows for
+    which other programs have found a threshold have been written.
     """
     follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
     FEW: tl.constexpr = TILE[4]
-    num_chunks, vocab, row_stride, column_stride = row_sizes
-    first = tl.program_id(0).to(tl.int64) * ROWS
-    if WRITES_OPEN:
-        first = first // num_chunks
-    row = tl.minimum(first + tl.arange(0, ROWS)[:, None], num_rows - 1)
+    _, vocab, row_stride, column_stride = row_sizes
+    row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
     settings = settings_of((temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr), row // num_nodes, vocab)
     temperature, _, top_k, top_p, min_p = settings
     has_filters = tl.max(is_filtered(settings, vocab).to(tl.int32)) > 0
     gathered_ptr += row * FEW
     if threshold_ptr is not None and tl.max(tl.load(threshold_ptr + row)) >= 0:
         return
-    if WRITES_OPEN:
-        chunk = tl.program_id(0) % num_chunks
-        if has_filters == 0:
-            CHUNK: tl.constexpr = TILE[1]
-            place = chunk.to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
-            pointers = values_ptr + first * row_stride + place * column_stride
-            entry = tl.load(pointers, mask=place < vocab, other=0.0).to(tl.float32)
-            totals = (chunk_ptrs[0], chunk_ptrs[1], first, num_chunks)
-            share = share_of(entry, totals, tl.max(settings[1]), IS_LOGITS, CHUNKS)
-            tl.store(filtered_ptr + first * vocab + place, share, mask=place < vocab)
-        if (has_filters == 0) | (chunk > 0):
-            return
     if IS_LISTED:
         is_left = has_filters
         if has_filters:

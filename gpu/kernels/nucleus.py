@@ -1,9 +1,9 @@
 """The kernel that keeps the most probable tokens of long rows whose mass reaches a share: top-p.
 
-Rows are split over programs, and go through four stages: they are read from memory, and three times from the cache
-while later rows are read. The order of floating-point numbers is that of their bits, of which a stage finds the next
-ones of the threshold: the first 7 by the masses of cells of two binades, 12 and the last 12 by those of bins. Masses
-of bins are integers, so that they do not depend on the order in which entries are added.
+Rows are split over programs, and go through four stages: they are read from memory, and three times from the cache,
+while later rows are read. Probabilities are in the order of their bits as integers, of which three stages find those of
+the threshold: the first 7 by the masses of cells, of two binades each, 12 by those of 4,096 bins of one cell, and the
+last 12 by those of the numbers in one bin. Bins add integers up, so that the order of additions decides nothing.
 """
 
 import triton
@@ -24,20 +24,24 @@ BINS = tl.constexpr(4096)
 SIDE = tl.constexpr(64)
 """Bins are looked for in a square."""
 
+MOST_CELLS = tl.constexpr(16)
+"""A power of two that the cells of a chunk are not more than."""
+
 UNDECIDED = tl.constexpr(-1)
-"""Instead of a threshold: the row has none, or it lies below the cells that are added up."""
+"""Instead of the bits of a threshold: it lies below the cells that are added up, or right between two of them, where
+masses in float32 and in float64 differ; or everything is kept."""
 
 
 @triton.jit
 def _wait_for(count_ptr, number):
-    """Wait until so many programs of lower number have arrived."""
+    """Wait until so many programs have been counted."""
     while tl.atomic_add(count_ptr, 0, sem="acquire") < number:
         pass
 
 
 @triton.jit
 def _arrive(count_ptr):
-    """Say that all threads have stored what others wait for, and return how many programs have said so before."""
+    """Count a program whose threads have stored what others wait for, and return how many were counted before it."""
     tl.debug_barrier()
     return tl.atomic_add(count_ptr, 1, sem="acq_rel")
 
@@ -100,8 +104,8 @@ def _find_cell(parts, part, num_chunks, top_p, CHUNKS: tl.constexpr, CELLS: tl.c
     total = tl.sum(tl.load(mass_ptr + part + chunk, mask=is_chunk, other=0.0, volatile=True))
     top = tl.load(top_ptr + part + chunk, mask=is_chunk, other=0, volatile=True)
     highest = tl.max(top)
-    depth = tl.arange(0, 16)
-    # NOTE: what lies above the largest cell of a chunk is 0, and no chunk's cells end above those of the highest one.
+    depth = tl.arange(0, MOST_CELLS)
+    # NOTE: a chunk has nothing above its largest cell, and its cells end no higher than those of the highest chunk.
     below = top[:, None] - highest + depth[None, :]
     is_stored = is_chunk[:, None] & (below >= 0) & (below < CELLS)
     place = (part + chunk)[:, None] * CELLS + below
@@ -135,7 +139,7 @@ def _find_bin(bins_ptr, first, above, base, goal, SHIFT: tl.constexpr):
 
 @triton.jit
 def _add_bins_up(source, bins_ptr, first, SHIFT: tl.constexpr, CHUNK: tl.constexpr):
-    """Add the entries of a chunk to bins, those of the cell or the bin of an entry, and return what lies above it."""
+    """Add the entries of a chunk to bins from one bit pattern on, and return the mass above the last bin."""
     row_ptr, step, length, _, _ = source
     PART: tl.constexpr = CHUNK // 4
     place = tl.arange(0, PART)
@@ -144,6 +148,7 @@ def _add_bins_up(source, bins_ptr, first, SHIFT: tl.constexpr, CHUNK: tl.constex
     beyond = tl.where(beyond < 0, float("inf"), value_of(beyond))
     value = tl.load(row_ptr + column, mask=place < length, other=0.0)
     above = tl.zeros([PART], dtype=tl.float64)
+    # The next part is on its way while one is added up. A zero with a sign has a negative distance, or is far above.
     for part in range(1, 5):
         distance = value.to(tl.int32, bitcast=True) - first
         above += (value * (value >= beyond).to(tl.float32)).to(tl.float64)
@@ -168,7 +173,7 @@ def _find_next_bits(
     CHUNK: tl.constexpr,
     CHUNKS: tl.constexpr,
 ):
-    """Add a chunk up to bins; the last program of the row finds the bin of the threshold, and at last the threshold."""
+    """Add a chunk to bins; the last program of the row finds the bin of the threshold, in the last stage its value."""
     bits_ptr, base_ptr, goal_ptr, kept_ptr = found
     _, _, _, part, num_chunks = source
     SHIFT: tl.constexpr = CELL - LEVEL * (STAGE + 1)
@@ -212,10 +217,12 @@ def _keep_top_p_kernel(
     CHUNKS: tl.constexpr,
     CELLS: tl.constexpr,
 ):
-    """Read a chunk of a row, and take chunks of earlier rows through the later stages, each ``lag`` rows behind.
+    """Read a chunk of a row, and take chunks of earlier rows through the later stages, ``lag`` rows apart.
 
-    A program waits only for programs of lower number, which have started before it. The last one of a row to arrive
-    finds the next bits of its threshold.
+    A program waits only for programs of lower number, which have started before it. The last program of a row to end a
+    stage finds the next bits of its threshold, and counts once more. Rows without a threshold are left to the next
+    kernel. ``pitch`` is the distance of rows, of which the compiler must not know that it is aligned: threads then load
+    entries one by one, as atomic operations take them.
     """
     follow_previous()
     num_chunks, vocab, row_stride, step = row_sizes

@@ -77,10 +77,10 @@ LONG: Sizes = MappingProxyType(
         **PRODUCTION,
         **{"request": 1, "node": 130, "topk": 16, "drafted": 5, "parent": 65, "hidden": 5, "row": 2, "k": 64},
         **{"column": 128_256, "token": 130, "location": 130, "num_tokens": 130, "pair": 5000, "slot": 16_384},
-        **{"vocab": 32_000, "seq_lens_sum": 2048, "step_index": 3, "interval": 0},
+        **{"seq_lens_sum": 2048, "step_index": 3, "interval": 0},
     }
 )
-"""One request with a tree of more nodes than a word has bits, more slots to move than registers hold, and few rows."""
+"""One request with a tree of more nodes than a word has bits, and more slots to move than registers hold."""
 
 SCENES = {"production": PRODUCTION, "small": SMALL, "long": LONG}
 RULES_OF_SIZES = ("select_top_k_tokens",)

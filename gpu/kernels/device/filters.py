@@ -61,29 +61,6 @@ def least_of_share(min_p, largest, scale, SHIFT: tl.constexpr, IS_LOGITS: tl.con
 
 
 @triton.jit
-def total_of(chunk_max_ptr, chunk_mass_ptr, row, num_chunks, scale, IS_LOGITS: tl.constexpr, CHUNKS: tl.constexpr):
-    """Return the largest entry of a row, and its weight."""
-    # NOTE: a tile of its own, for that of the entries would load each part dozens of times.
-    chunk = tl.arange(0, CHUNKS)
-    part, is_part = row * num_chunks + chunk, chunk < num_chunks
-    nothing = float("-inf") if IS_LOGITS else 0.0
-    largest = tl.load(chunk_max_ptr + part, mask=is_part, other=nothing, volatile=True)
-    mass = tl.load(chunk_mass_ptr + part, mask=is_part, other=0.0, volatile=True)
-    peak = tl.max(largest)
-    if IS_LOGITS:
-        mass = mass * weigh(largest, peak, scale, IS_LOGITS)
-    return peak, tl.sum(mass)
-
-
-@triton.jit
-def share_of(entry, totals, scale, IS_LOGITS: tl.constexpr, CHUNKS: tl.constexpr):
-    """Return the shares of entries of a row without filters."""
-    chunk_max_ptr, chunk_mass_ptr, row, num_chunks = totals
-    peak, total = total_of(chunk_max_ptr, chunk_mass_ptr, row, num_chunks, scale, IS_LOGITS, CHUNKS)
-    return (weigh(entry, peak, scale, IS_LOGITS) * (1 / total)).to(tl.float32)
-
-
-@triton.jit
 def read(entries, block):
     """Load the entries of a block, and return which there are."""
     is_inside = block < entries[2]
