@@ -111,8 +111,8 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
             rows[mutant] = Row(sum(one is not None for one in examples), examples, _few(names))
         elif before is not None:
             rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in is_slow))
-    earliest = {**kills.victims, **_earliest_victims(found)}
-    return Kills(rows, {name: earliest[name] for name in is_slow if earliest.get(name) in rows})
+    surest = {**kills.victims, **_surest_victims(found)}
+    return Kills(rows, {name: surest[name] for name in is_slow if surest.get(name) in rows})
 
 
 def median_example(examples: Iterable[int | None]) -> float:
@@ -129,10 +129,14 @@ def _surest_first(by_seed: BySeed) -> list[str]:
     return sorted(examples, key=lambda name: (-len(examples[name]), mean(examples[name])))
 
 
-def _earliest_victims(found: Mapping[str, BySeed]) -> dict[str, str]:
-    """Return for each property the mutant that it killed at the earliest example."""
-    kills = [(kill.example, kill.property, mutant) for mutant, rows in found.items() for row in rows for kill in row]
-    return {name: mutant for _, name, mutant in sorted(kills, key=lambda one: -one[0])}
+def _surest_victims(found: Mapping[str, BySeed]) -> dict[str, str]:
+    """Return for each property the mutant that it killed with most seeds, of several with the first seed."""
+    numbers: dict[str, dict[str, list[int]]] = {}
+    for mutant, rows in found.items():
+        for number, kills in enumerate(rows):
+            for kill in kills:
+                numbers.setdefault(kill.property, {}).setdefault(mutant, []).append(number)
+    return {name: min(victims, key=lambda one: (-len(victims[one]), victims[one])) for name, victims in numbers.items()}
 
 
 def _few(names: list[str]) -> tuple[str, ...]:

@@ -1,12 +1,9 @@
-"""Replays beside the reference, whatever was replayed before, and faults of graphs: eager runs of most show nothing."""
+"""Faults of graphs are seen in replays beside the reference; eager runs of most show nothing."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
@@ -18,7 +15,6 @@ from specsim.gpu.worker.stages import Batches, Stages, padding_of
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.properties.laws.support.numbered_runs import PatternNumbers
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -26,56 +22,18 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
-CHAIN, TREE, MODEL = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5), HashModel(32, 3, 0.8)
-MOST_REQUESTS, MOST_TOKENS, MOST_ROWS = 5, 5, 4
-NUM_SEQUENCES = 200 if DEVICE.type == "cuda" else 4
+CHAIN, MODEL = SpecConfig(1, 2, 3), HashModel(32, 3, 0.8)
 MIXED = Schedule(num_drafts=PatternNumbers((0, 1, 2)))
 
 
 def greedy(lengths):
     """Return requests that output so many tokens."""
     return [Request(number, [number % 30, 7, 3][: 1 + number % 3], length) for number, length in enumerate(lengths)]
-
-
-@cache
-def both_workers(config, loops):
-    """Return a worker of the reference and one in graphs, which live as long as the tests."""
-    sizes = sizes_for(config, greedy([MOST_TOKENS] * MOST_REQUESTS), MOST_ROWS, schedule=MIXED)
-    believed, own = loops
-    return believed(config, load_model(MODEL), sizes), own(config, load_on_device(MODEL), sizes, use_graphs=True)
-
-
-@st.composite
-def batches(draw):
-    """Draw requests, some of which are sampled or processed, how many run together, and how many steps they draft."""
-    lengths = draw(st.lists(st.integers(1, MOST_TOKENS), min_size=1, max_size=MOST_REQUESTS))
-    kinds = st.sampled_from([{}, {}, {"sampling": SamplingParameters(1.2, seed=3)}, {"processor": Shifted(1)}])
-    requests = [replace(one, **draw(kinds)) for one in greedy(lengths)]
-    return requests, draw(st.integers(1, MOST_ROWS)), draw(st.sampled_from([IN_TURN, MIXED]))
-
-
-@pytest.mark.parametrize(
-    ("config", "loops"),
-    [(TREE, (ReferenceWorker, GpuWorker)), (CHAIN, (ReferenceWorkerV1, GpuWorkerV1))],
-    ids=["v2", "v1"],
-)
-def test_replays_are_the_reference_whatever_was_replayed_before(config, loops):
-    """One worker replays everything that is drawn, in batches that grow and shrink; rows past the live ones are old."""
-    believed, replaying = both_workers(config, loops)
-
-    @settings(max_examples=NUM_SEQUENCES, deadline=None, database=None)
-    @given(batches())
-    def agrees(drawn):
-        requests, max_batch, schedule = drawn
-        assert find_divergence(believed, replaying, requests, max_batch=max_batch, schedule=schedule) is None
-
-    agrees()
 
 
 @dataclass(frozen=True)

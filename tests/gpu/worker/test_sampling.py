@@ -31,11 +31,14 @@ def mixed_requests(count, max_new_tokens):
 
 
 RULED = [(TREE, "token"), (CHAIN, "token"), (CHAIN, "block"), (TREE, "target-draw"), (CHAIN, "target-draw")]
-BOTH = ((ReferenceWorker, GpuWorker), (ReferenceWorkerV1, GpuWorkerV1))
+LOOPS = {
+    "V2, graphs": (ReferenceWorker, GpuWorker, True),
+    "V1": (ReferenceWorkerV1, GpuWorkerV1, False),
+}
+"""The others are among the sequences of batch sizes of test_replays.py."""
 
 
-@pytest.mark.parametrize("use_graphs", [False, True], ids=["eager", "graphs"])
-@pytest.mark.parametrize(("believed", "own"), BOTH, ids=["V2", "V1"])
+@pytest.mark.parametrize(("believed", "own", "use_graphs"), LOOPS.values(), ids=LOOPS)
 @pytest.mark.parametrize(("config", "acceptance"), RULED)
 def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config, acceptance, believed, own, use_graphs):
     requests, model = mixed_requests(4, 3), HashModel(8, 1, 0.8)
