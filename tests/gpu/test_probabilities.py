@@ -138,7 +138,7 @@ def long_rows(vocab):
     one = np.arange(vocab)[None, :] == 777
     drawn = [*(softened(scale * normal) for scale in (1, 3, 30)), softened(of_bfloat16), few * 1e3]
     drawn += [np.full((1, vocab), 1 / vocab), np.where(one, 0.9, 0.1 / vocab), np.where(one, 1, 1e-12)]
-    drawn += [softened(3 * normal) * scale for scale in (1e-35, 1e33)] + [softened(3 * normal[:, ::-1]) * 3e39]
+    drawn += [softened(3 * normal) * np.float64(scale) for scale in (1e-35, 1e33, 1e39)]
     drawn += [source.integers(0, 4, (1, vocab)) * 2.0**-149, np.where(few > 0, -0.0, softened(2 * normal))]
     return np.concatenate(drawn).astype(np.float32)
 
