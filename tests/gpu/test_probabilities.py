@@ -12,6 +12,7 @@ from specsim.gpu import probabilities
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
 from specsim.gpu.launching.blocks import ON_GPU as ON_GPU_BLOCKS
 from specsim.gpu.launching.blocks import power_of_two
+from specsim.gpu.launching.mode import launching
 from specsim.gpu.switches import poisoned
 from specsim.reference.margins import MARGINS
 from specsim.rejection import Reason
@@ -148,6 +149,17 @@ def test_top_p_of_long_rows(agrees, cut, top_p):
     cut(block=ON_GPU_BLOCKS.block)
     drawn = long_rows(9000)
     agrees("top_p_renorm", probabilities=drawn, top_p=np.full(len(drawn), top_p, np.float32))
+
+
+def test_thresholds_of_long_rows_are_found_in_bins_down_to_24_binades():
+    drawn = from_numpy(long_rows(9000))
+    for top_p, is_found in ((0.95, True), (0.999, True), (1 - 2**-24, False)):
+        seen = []
+        with launching(seen.append, blocks=ON_GPU_BLOCKS):
+            gpu.top_p_renorm(drawn, torch.full((len(drawn),), top_p, device=DEVICE))
+        # Rows whose masses fit float32.
+        thresholds = seen[-1].buffers["threshold"][[0, 1, 3, 4, 5, 8, 9]]
+        assert (thresholds >= 0).all().item() == is_found
 
 
 def test_top_p_of_long_rows_at_a_distance(agrees, cut):
