@@ -68,6 +68,7 @@ ALTERNATIVES = {
     ("_settle_rows_kernel", "top_k_ptr"): {"None", "torch.int32"},
     ("_settle_rows_kernel", "min_p_ptr"): {"None", "torch.float32"},
     ("_settle_rows_kernel", "values_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_settle_rows_kernel", "threshold_ptr"): {"None", "torch.int32"},
     ("_settle_rows_kernel", "IS_LISTED"): {"True", "False"},
     ("_store_entries_kernel", "below_ptr"): {"None", "torch.int64"},
     ("_store_entries_kernel", "NUM_DIGESTED"): {"0", "2"},
