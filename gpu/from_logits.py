@@ -8,13 +8,13 @@ from specsim.counts import path_width
 from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
 from specsim.gpu.chains import buffers_of, cut_chains, filters_of, reading_of, walking_of
 from specsim.gpu.kernels.from_logits import chain_rows, chains, filtered_chains, greedy, sampled, statistics
-from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, ceil_div, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
-from specsim.gpu.verify import choose_greedily, follow_choices
+from specsim.gpu.verify import follow_choices, read_shares
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -74,8 +74,8 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     if num_requests == 0:
         return []
     if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
-        choices: Buffers = {"target_predict": call.scratch(num_requests, num_nodes, dtype=torch.int64)}
-        return [*choose_greedily(call, logits, choices), follow_choices(call, choices)]
+        plan, shares = read_shares(call, logits, keeps_shares=True)
+        return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
@@ -99,7 +99,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
                 "row_sizes": (vocab, *logits.stride()),
             },
             constants={
-                "NODES": power_of_two(num_nodes),
+                "NODES": max(WARP_SIZE, power_of_two(num_nodes)),
                 "STEPS": power_of_two(path_width(num_steps)),
                 "CHUNKS": power_of_two(num_chunks),
             },

@@ -8,7 +8,7 @@ from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
 
-TOKENS, REGISTERS = 1024, 64
+TOKENS, REGISTERS, EACH = 512, 0, 128
 """Tokens of a program, eight a thread of four warps, and registers of a thread: a multiprocessor has room for eight."""
 
 INPUTS = (
@@ -35,11 +35,12 @@ def apply_penalties(call: Call) -> Launch | None:
     return Launch(
         Plan(
             kernels._apply_penalties_kernel,
-            grid=(num_requests * ceil_div(num_nodes, group), num_blocks),
+            grid=(num_requests * ceil_div(num_nodes, group) * num_blocks,),
             sizes={"num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants={"EXACT": bool(call.axes["exact"]), "NODES": nodes},
             tunables={"GROUP": group, "BLOCK": tokens},
-            options={"enable_fp_fusion": False, "maxnreg": REGISTERS},
+            num_warps=max(1, min(8, tokens // EACH)),
+            options={"enable_fp_fusion": False, **({"maxnreg": REGISTERS} if REGISTERS else {})},
         ),
         inputs={"logits": logits, **call.contiguous(*INPUTS)},
         outputs=call.returned(),

@@ -16,6 +16,7 @@ from specsim.gpu.launching.plan import Plan, strides_of
 WORD_BITS = kernels.WORD_BITS.value
 """Mask columns of a program: the ancestors of a node are bits of one word."""
 
+MOST_WARPS = 16
 PAIRS = 4096
 """Pairs of nodes that a program compares at once: 32 a thread of four warps, in registers."""
 
@@ -45,10 +46,11 @@ def build_tree(call: Call) -> Launch | None:
     nodes, num_words = power_of_two(num_nodes), ceil_div(num_nodes, WORD_BITS)
     prefix_rows = FEW_PREFIX_ROWS if num_requests <= FEW_REQUESTS else MANY_PREFIX_ROWS
     num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, prefix_rows)) if is_full else 0
+    num_apart = int(chunks_to_fill(num_requests, 2, 2 * FEW_REQUESTS) > 1)
     return Launch(
         Plan(
             kernels._build_tree_kernel,
-            grid=(num_requests, num_words + num_shares),
+            grid=(num_requests, num_apart + num_words + num_shares),
             sizes={
                 "num_requests": num_requests,
                 "num_nodes": num_nodes,
@@ -65,6 +67,7 @@ def build_tree(call: Call) -> Launch | None:
                 "COLUMNS": min(nodes, WORD_BITS),
                 "NUM_WORDS": num_words,
                 "REQUESTS": power_of_two(num_requests) if is_full else 1,
+                "LINKS": -num_apart,
             },
             tunables={
                 "BLOCK": _block(nodes),
@@ -117,4 +120,4 @@ def _block(nodes: int) -> int:
 
 def _num_warps(nodes: int, num_requests: int, fewest: int) -> int:
     """Return many warps while requests are few, so that each ends early, and few once they queue for the GPU."""
-    return max(1, min(8, nodes // 8)) if num_requests <= FEW_REQUESTS or nodes > 64 else fewest
+    return max(1, min(MOST_WARPS, nodes // 4)) if num_requests <= FEW_REQUESTS or nodes > 64 else fewest
