@@ -8,7 +8,7 @@ from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
 
-TOKENS, REGISTERS, EACH = 512, 0, 128
+TOKENS, REGISTERS, EACH, UNIT = 512, 64, 128, 4
 """Tokens of a program, eight a thread of four warps, and registers of a thread: a multiprocessor has room for eight."""
 
 INPUTS = (
@@ -38,7 +38,7 @@ def apply_penalties(call: Call) -> Launch | None:
             grid=(num_requests * ceil_div(num_nodes, group) * num_blocks,),
             sizes={"num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants={"EXACT": bool(call.axes["exact"]), "NODES": nodes},
-            tunables={"GROUP": group, "BLOCK": tokens},
+            tunables={"GROUP": group, "BLOCK": tokens, "UNIT": min(tokens, UNIT)},
             num_warps=max(1, min(8, tokens // EACH)),
             options={"enable_fp_fusion": False, **({"maxnreg": REGISTERS} if REGISTERS else {})},
         ),

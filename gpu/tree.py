@@ -64,7 +64,6 @@ def build_tree(call: Call) -> Launch | None:
                 # NOTE: each round doubles the ancestors that are known.
                 "ROUNDS": (min(axes["num_steps"], num_nodes) - 1).bit_length(),
                 "NODES": nodes,
-                "COLUMNS": min(nodes, WORD_BITS),
                 "NUM_WORDS": num_words,
                 "REQUESTS": power_of_two(num_requests) if is_full else 1,
                 "LINKS": -num_apart,

@@ -72,11 +72,7 @@ def lay_out_verify(call: Call, tokens_per_request: int, *ragged: str) -> Launch 
 @operation
 def argmax_target_predict(call: Call) -> list[Launch]:
     """Return the target's greedy choice of every row, ties by lower id; few rows are split over more programs."""
-    return choose_greedily(call, call.arguments["logits"], call.returned())
-
-
-def choose_greedily(call: Call, logits: Tensor, outputs: Buffers) -> list[Launch]:
-    """Return the launches that write the greedy choice of every row of logits into ``target_predict``."""
+    logits, outputs = call.arguments["logits"], call.returned()
     if len(logits) == 0:
         return []
     plan, scratch = read_shares(call, logits, keeps_shares=False)

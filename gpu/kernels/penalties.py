@@ -45,6 +45,7 @@ def _apply_penalties_kernel(
     NODES: tl.constexpr,
     GROUP: tl.constexpr,
     BLOCK: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """Penalise some tokens of some nodes of a request, which share its counts; a row is read while the last is written.
 
@@ -79,8 +80,8 @@ def _apply_penalties_kernel(
     if EXACT:
         is_draft = (drafted > 0) & (drafted < num_nodes)
         draft = tl.load(draft_token_ptr + request * num_nodes + drafted, mask=is_draft, other=-1).to(tl.int32) - first
-    least = tl.full([BLOCK], LEAST_PLAIN, dtype=tl.float32)
-    most = tl.full([BLOCK], MOST_PLAIN, dtype=tl.float32)
+    least = tl.full([BLOCK // UNIT], LEAST_PLAIN, dtype=tl.float32)
+    most = tl.full([BLOCK // UNIT], MOST_PLAIN, dtype=tl.float32)
     for node in range(begin, end):
         logit = row_1.to(tl.float32)
         row_1, row_2, row_3 = row_2, row_3, row_4
@@ -91,8 +92,9 @@ def _apply_penalties_kernel(
         logit -= tl.where(occurs, presence_penalty, 0.0)
         factor = tl.where(occurs, repetition_penalty, 1.0)
         is_divided = logit > 0
-        least = tl.minimum(least, tl.where(is_divided, logit, LEAST_PLAIN))
-        most = tl.maximum(most, logit)
+        dividend = tl.reshape(tl.where(is_divided, logit, LEAST_PLAIN), [BLOCK // UNIT, UNIT])
+        least = tl.minimum(least, tl.min(dividend, axis=1))
+        most = tl.maximum(most, tl.max(dividend, axis=1))
         quotient = divide_plain(logit, factor, tl.where(occurs, inverse, 1.0))
         penalised = tl.where(is_divided, quotient, logit * factor)
         tl.store(penalised_logits_ptr + row * vocab + token, penalised, mask=is_token)

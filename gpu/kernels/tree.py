@@ -89,12 +89,10 @@ def close_ancestors(parent, word, ROUNDS: tl.constexpr, NODES: tl.constexpr):
 
 
 @triton.jit
-def write_columns(
-    tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES: tl.constexpr, COLUMNS: tl.constexpr
-):
+def write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES: tl.constexpr):
     """Store 64 columns of the window that begins at an entry, one byte an entry, as far as the mask is long."""
     node = tl.arange(0, NODES)
-    column = tl.arange(0, COLUMNS)
+    column = tl.arange(0, min(NODES, WORD_BITS))
     visible = (ancestors[:, None] >> column[None, :].to(tl.int64)) & 1
     target = first + (node * row_width)[:, None] + (word * WORD_BITS + column)[None, :]
     inside = (node < num_nodes)[:, None] & (word * WORD_BITS + column < num_nodes)[None, :] & (target < mask_length)
@@ -154,7 +152,6 @@ def write_tree(
     ROUNDS: tl.constexpr,
     NODES: tl.constexpr,
     BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
     IS_PACKED: tl.constexpr,
     LINKS: tl.constexpr,
 ):
@@ -188,7 +185,7 @@ def write_tree(
             tl.store(tree_mask_ptr + number, ancestors.to(tree_mask_ptr.dtype.element_ty), mask=is_node)
         else:
             first = start + (row_width - num_nodes)
-            write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
+            write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES)
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_nodes", "parent_width", "mask_length"])
@@ -209,7 +206,6 @@ def _build_tree_kernel(
     ROUNDS: tl.constexpr,
     NODES: tl.constexpr,
     BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
     NUM_WORDS: tl.constexpr,
     REQUESTS: tl.constexpr,
     LINKS: tl.constexpr,
@@ -258,7 +254,6 @@ def _build_tree_kernel(
             ROUNDS,
             NODES,
             BLOCK,
-            COLUMNS,
             IS_PACKED,
             LINKS,
         )

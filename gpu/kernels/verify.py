@@ -72,14 +72,16 @@ def largest_first(values, index):
 
 
 @triton.jit
-def load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT: tl.constexpr):
-    """Read logits of one row, bfloat16 as float32; NaN reads as -inf, and ``other`` past the vocabulary."""
-    logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=other)
-    if IS_FLOAT:
-        if logit.dtype == tl.bfloat16:
-            logit = logit.to(tl.float32)
-        logit = tl.where(logit == logit, logit, float("-inf"))
-    return logit
+def load_logits(row_ptr, token, vocab, column_stride, IS_FLOAT: tl.constexpr):
+    """Read logits of one row, and the least of their type past the vocabulary."""
+    other: tl.constexpr = float("-inf") if IS_FLOAT else -(2**63)
+    return tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=other)
+
+
+@triton.jit
+def compared(logit):
+    """Return logits as they are compared: bfloat16 in float32."""
+    return logit.to(tl.float32) if logit.dtype == tl.bfloat16 else logit
 
 
 @triton.jit(do_not_specialize=["num_blocks_each"])
@@ -97,19 +99,23 @@ def _argmax_target_predict_kernel(
 ):
     """Find the largest logit of one share of a row; every lane keeps its own first largest until the end.
 
-    Lanes past the vocabulary hold the row's first logit, whose own place is lower, so that none of them is chosen.
+    Lanes past the vocabulary hold the least logit, and some token before them at least that, so that none is chosen.
     """
     follow_previous()
     row = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     first = share * num_blocks_each * BLOCK
     row_ptr = logits_ptr + row * row_stride
-    other = tl.load(row_ptr)
     best_index = first + tl.arange(0, BLOCK)
-    best = load_logits(row_ptr, best_index, vocab, column_stride, other, IS_FLOAT)
+    best = compared(load_logits(row_ptr, best_index, vocab, column_stride, IS_FLOAT))
+    if IS_FLOAT:
+        best = tl.where(best == best, best, float("-inf"))
+    # A block is read while the one before it is compared. NaN is larger than nothing.
+    following = load_logits(row_ptr, best_index + BLOCK, vocab, column_stride, IS_FLOAT)
     for block in range(1, num_blocks_each):
         token = first + block * BLOCK + tl.arange(0, BLOCK)
-        logit = load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT)
+        logit = compared(following)
+        following = load_logits(row_ptr, token + BLOCK, vocab, column_stride, IS_FLOAT)
         is_better = logit > best
         best = tl.where(is_better, logit, best)
         best_index = tl.where(is_better, token, best_index)
