@@ -44,17 +44,17 @@ NOT_NARROWED = (0, 0)
 NARROW_PROGRAMS = 64
 """Programs of a round of narrowing, all rows together: more of them leave late where nothing is to be narrowed."""
 
-MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 192, 128, 8
+MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
 
-GREEDY_CHUNK, LOGITS_OF_A_WARP = 8192, 1024
-"""Logits that a program of the greedy walk reads where requests alone fill a GPU, and a warp of it, 32 a thread."""
+GREEDY_CHUNK, GREEDY_WARPS = 8192, 4
+"""Logits that a program of the greedy walk reads where requests alone fill a GPU, and its warps: 64 a thread."""
 
-MOST_GREEDY_CHUNKS = 32
-"""Chunks of a row in the greedy walk: each warp that waits for them sees all of them at once, one a lane."""
+MOST_GREEDY_CHUNKS = 256
+"""Chunks of a row in the greedy walk: what one program merges, two a thread."""
 
-PROGRAMS_TO_FILL = 2048
-"""Programs of a level that fill a GPU with loads in the greedy walk: sixteen for each of 132 multiprocessors."""
+PROGRAMS_TO_FILL = 1024
+"""Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
 
 NUM_WARPS = 8
 """Warps of a program: 256 threads, which the parts of the statistics and all figures above count on."""
@@ -65,10 +65,9 @@ LARGEST_PRECISE = 4096
 
 @operation
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
-    """Accept greedily from raw logits, in two launches over chunks of a row.
+    """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
 
-    The first reads the rows of the roots, the second those of all other levels, each once the walk to it is known.
-    Where rows are few, all of them are read by the first, and the second is one walk.
+    Where rows are few, all of them are read in one launch, and walked in another.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
@@ -78,39 +77,37 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
         plan, shares = read_shares(call, logits, keeps_shares=True)
         return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
-    num_chunks, num_warps = ceil_div(vocab, chunk), max(1, min(NUM_WARPS, chunk // LOGITS_OF_A_WARP))
-    num_levels, levels = min(path_width(num_steps), num_nodes), max(WARP_SIZE, power_of_two(path_width(num_steps)))
-    whole = num_requests * num_chunks
+    num_chunks = ceil_div(vocab, chunk)
+    num_levels = min(path_width(num_steps), num_nodes)
+    partial = (num_levels, num_requests, num_chunks)
+    inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
+    scratch: Buffers = {
+        "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
+        "choice": tuple(call.scratch(*partial, dtype=dtype) for dtype in (torch.float32, torch.int32)),
+    }
+    # NOTE: each level reads the rows of its nodes; one more launch follows the last choices.
     plans = [
         Plan(
             greedy._walk_greedy_kernel,
-            grid=(num_programs,),
+            grid=(num_requests, num_chunks if level < num_levels else 1),
             sizes={
-                "num_requests": num_requests,
                 "num_nodes": num_nodes,
                 "num_steps": num_steps,
+                "level": level,
                 "num_levels": num_levels,
                 "num_chunks": num_chunks,
-                "first_program": first,
                 "row_sizes": (vocab, *logits.stride()),
             },
             constants={
-                "IS_FIRST": first == 0,
                 "NODES": max(WARP_SIZE, power_of_two(num_nodes)),
-                "LEVELS": levels,
-                "CHUNKS": max(WARP_SIZE, power_of_two(num_chunks)),
-                "THREADS": WARP_SIZE * num_warps,
+                "STEPS": power_of_two(path_width(num_steps)),
+                "CHUNKS": power_of_two(num_chunks),
             },
             tunables={"CHUNK": chunk},
-            num_warps=num_warps,
+            num_warps=max(1, min(GREEDY_WARPS, chunk // 256)),
         )
-        for first, num_programs in ((0, whole), (whole, whole * (num_levels - 1) + num_requests))
+        for level in range(num_levels + 1)
     ]
-    inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
-    scratch: Buffers = {
-        "reached": call.scratch(num_requests, levels, dtype=torch.int32),
-        "key": call.scratch(num_levels, num_requests, num_chunks, dtype=torch.int64),
-    }
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 

@@ -15,11 +15,11 @@ from specsim.gpu.launching.plan import Plan, strides_of
 PAGES = 1024
 """Page-table entries of a program: eight a thread of four warps, so that a long row takes several programs."""
 
-LOGITS = 2048
-"""Logits that a program of the greedy choice holds at once: sixteen a thread of four warps, in registers."""
+LOGITS = 4096
+"""Logits that a program of the greedy choice compares at once: sixteen a thread of eight warps, in registers."""
 
-PROGRAMS_TO_SPLIT = 1024
-"""Programs over which few rows of logits are split: about eight for each of the 132 multiprocessors of an H200."""
+PROGRAMS_TO_SPLIT = 512
+"""Programs over which few rows of logits are split: about four for each of the 132 multiprocessors of an H200."""
 
 CHAIN_TILE = 256
 """Places of chains that a program compares at once: two a thread of four warps."""

@@ -75,7 +75,6 @@ ALTERNATIVES = {
     ("_translate_move_slots_kernel", "full_to_swa_ptr"): {"torch.int32", "torch.int64"},
     ("_weigh_fronts_kernel", "HAS_DRAFT"): {"True", "False"},
     ("_verify_tree_greedy_kernel", "target_predict_ptr"): {"None", "torch.int64"},
-    ("_walk_greedy_kernel", "IS_FIRST"): {"True", "False"},
     ("_walk_greedy_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "CHUNKS"): {"1", "2"},
