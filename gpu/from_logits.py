@@ -16,13 +16,13 @@ from specsim.gpu.kernels.from_logits import (
     sampled,
     statistics,
 )
-from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, ceil_div, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size, strides_of
-from specsim.gpu.verify import choose_greedily, follow_choices
+from specsim.gpu.verify import follow_choices, read_shares
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -55,11 +55,11 @@ NARROW_PROGRAMS = 64
 MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
 
-GREEDY_CHUNK = 8192
-"""Logits that a program of the greedy walk reads where requests alone fill a GPU: 32 a thread of eight warps."""
+GREEDY_CHUNK, GREEDY_WARPS = 8192, 4
+"""Logits that a program of the greedy walk reads where requests alone fill a GPU, and its warps: 64 a thread."""
 
 MOST_GREEDY_CHUNKS = 256
-"""Chunks of a row in the greedy walk: what one program of 256 threads merges, one a thread."""
+"""Chunks of a row in the greedy walk: what one program merges, two a thread."""
 
 PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
@@ -75,15 +75,15 @@ LARGEST_PRECISE = 4096
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
 
-    Where rows are few, all of them are read at once before one walk.
+    Where rows are few, all of them are read in one launch, and walked in another.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
     if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
-        choices: Buffers = {"target_predict": call.scratch(num_requests, num_nodes, dtype=torch.int64)}
-        return [*choose_greedily(call, logits, choices), follow_choices(call, choices)]
+        plan, shares = read_shares(call, logits, keeps_shares=True)
+        return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
@@ -107,12 +107,12 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
                 "row_sizes": (vocab, *logits.stride()),
             },
             constants={
-                "NODES": power_of_two(num_nodes),
+                "NODES": max(WARP_SIZE, power_of_two(num_nodes)),
                 "STEPS": power_of_two(path_width(num_steps)),
                 "CHUNKS": power_of_two(num_chunks),
             },
             tunables={"CHUNK": chunk},
-            num_warps=max(1, min(NUM_WARPS, chunk // 256)),
+            num_warps=max(1, min(GREEDY_WARPS, chunk // 256)),
         )
         for level in range(num_levels + 1)
     ]

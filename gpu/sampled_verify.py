@@ -31,7 +31,7 @@ def sample_target_predict(call: Call) -> list[Launch]:
     num_chunks, reads_logits = ceil_div(vocab, WORDS * quads), vocab > choose_block(vocab, CHUNK)
     rows = call.scratch(num_rows, vocab, dtype=torch.float32)
     launches = filter_rows(call, rows, "logits", num_nodes, *FILTERS, keeps_open=reads_logits)
-    filters = call.contiguous(*FILTERS)
+    filters = tuple(launches[0].inputs[name] for name in FILTERS)
     race = Plan(
         kernels._race_kernel,
         grid=(num_rows, num_chunks),
@@ -40,7 +40,7 @@ def sample_target_predict(call: Call) -> list[Launch]:
         tunables={"QUADS": quads},
         num_warps=max(1, min(4, quads // 32)),
     )
-    inputs = {"logits": logits, "row": rows, "filter": tuple(filters.values()), **call.contiguous("seeds", "positions")}
+    inputs = {"logits": logits, "row": rows, "filter": filters, **call.contiguous("seeds", "positions")}
     outputs = {"target_predict": call.outputs}
     if num_chunks == 1:
         return [*launches, Launch(race, inputs, outputs)]

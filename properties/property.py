@@ -44,7 +44,7 @@ class Property:
     plays : tuple of str
         Names of what of an implementation it plays whole runs on, its workers or its scheduler; one of them is enough.
     must_reach : callable or None
-        Takes the implementation and returns the tags that its examples have to come to together (``reached``).
+        Takes the implementation and returns the tags that its examples have to meet together (``reached``).
     tags : callable or None
         Takes the limits of the implementation and returns the tags that ``specsim check --reach`` prints and requires.
     weight : int

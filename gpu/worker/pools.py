@@ -14,12 +14,13 @@ from torch import Tensor
 from specsim import gpu
 from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
-from specsim.gpu.arrays import to_numpy
+from specsim.gpu.arrays import from_numpy, to_numpy
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
 from specsim.gpu.worker.fused import lay_out_nodes
 from specsim.gpu.worker.fused_drafts import lay_out_beams
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.draft_sides.layer import Beams
+from specsim.simulation.handing_over import Contents
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
@@ -236,13 +237,34 @@ class Pools:
         """
         chosen = torch.tensor(slots, dtype=torch.int64, device=self.req_to_token.device)
         names = {Side.TARGET: "target_kv", Side.DRAFT: "draft_kv"}
-        return {
+        contents = {
             **{
                 name: [to_numpy(buffer.index_select(0, chosen)) for buffer in layer_by_layer(self.kv[side])]
                 for side, name in names.items()
             },
             "states": [to_numpy(state[row].clone()) for layers in self.states.values() for state in layers],
         }
+        if self.swa_kv:
+            there = self.full_to_swa.index_select(0, chosen)
+            entries = [buffer.index_select(0, there) for buffer in layer_by_layer(self.swa_kv)]
+            contents["swa_kv"] = [to_numpy(rows.index_fill_(0, (there == 0).nonzero()[:, 0], 0)) for rows in entries]
+        return contents
+
+    def load(self, row: int, slots: Sequence[int], contents: Contents) -> None:
+        """Write what was exported elsewhere into some slots, and the states into a row (semantics Q.7).
+
+        The copies run on the stream of the forwards, before the first one of the request.
+        """
+        chosen = torch.tensor(slots, dtype=torch.int64, device=self.req_to_token.device)
+        for side, name in ((Side.TARGET, "target_kv"), (Side.DRAFT, "draft_kv")):
+            for buffer, entries in zip(layer_by_layer(self.kv[side]), contents[name], strict=True):
+                buffer.index_copy_(0, chosen, from_numpy(entries))
+        for buffer, entries in zip(layer_by_layer(self.swa_kv), contents.get("swa_kv", ()), strict=True):
+            last = chosen[len(slots) - len(entries) :]
+            buffer.index_copy_(0, self.full_to_swa.index_select(0, last), from_numpy(entries))
+        states = [state for layers in self.states.values() for state in layers]
+        for state, entries in zip(states, contents["states"], strict=True):
+            state[row] = from_numpy(entries)
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, as NumPy arrays."""

@@ -80,18 +80,8 @@ def compact_batch(
 
 def scatter_output(output: TargetOutput[Tensor], phase: VerifyInput, admitted: Admitted) -> TargetOutput[Tensor]:
     """Return an output of compact rows node by node; what lies after the rows of a request decides nothing."""
-
-    def scattered(values: Tensor | None) -> Tensor | None:
-        if values is None:
-            return None
-        strided: Tensor = gpu.scatter_compact_to_strided(values, admitted.verify_lens, phase.num_draft_tokens)
-        return strided
-
-    return replace(
-        output,
-        logits=require_present("logits", scattered(output.logits)),
-        hidden_states=scattered(output.hidden_states),
-        sampling_logits=scattered(output.sampling_logits),
+    return output.mapped(
+        lambda rows: gpu.scatter_compact_to_strided(rows, admitted.verify_lens, phase.num_draft_tokens)
     )
 
 

@@ -38,7 +38,7 @@ class PropertyReport:
 
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
-    came to, by tag, where it says, ``tags`` the rare situations of single operations. ``left_out`` counts the examples
+    met, by tag, where it says, ``tags`` the rare situations of single operations. ``left_out`` counts the examples
     that were not tried because the implementation declares that it does not take them, by what it declares. ``cut``
     says that its time was over before its examples were through, ``not_run`` why it got none at all, or is empty.
     ``is_borrowed`` says that the loop of its whole runs is the reference's: where that is cut, other properties have
@@ -119,7 +119,7 @@ class Report:
 
     ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other. ``brings`` is
     what the implementation has, ``must_play`` which of its workers the run had to play, and ``must_reach`` whether
-    properties have to come to all their tags. ``unpromised`` says what it does with input that it does not promise to
+    properties have to meet all their tags. ``unpromised`` says what it does with input that it does not promise to
     refuse, by operation; where it ``is_strict``, that decides too.
     """
 
@@ -182,7 +182,7 @@ def assemble(
     is_strict : bool
         Whether that decides too.
     must_reach : bool
-        Whether properties have to come to all their tags.
+        Whether properties have to meet all their tags.
     """
     by_operation = {
         name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -270,11 +270,11 @@ def untried(report: Report) -> Iterator[str]:
 
 
 def unreached(report: Report) -> Iterator[str]:
-    """Yield the tags that have to be come to and were not, by property; one that left examples out has none."""
+    """Yield the tags that had to be met and were not, by property; one that left examples out has none."""
     for name, one in report.properties.items() if report.must_reach else ():
         missed = [tag for tag, count in one.tags.items() if not count]
         if missed and one.examples and not (one.left_out or one.cut):
-            yield f"{name} never came to {', '.join(missed)}"
+            yield f"{name} never met {', '.join(missed)}"
 
 
 def _operation_report(name: str, has: bool, named: Sequence[PropertyReport]) -> OperationReport:

@@ -45,7 +45,7 @@ class UnitLimits:
     versions : mapping
         What cases say is installed.
     must_reach : bool
-        Whether a property has to come to what it says; not where its examples are spread over several units.
+        Whether a property has to meet what it says; not where its examples are spread over several units.
     without : tuple of str
         Operations that are taken away from the implementation.
     is_strict : bool

@@ -29,7 +29,7 @@ class Wanted:
     nodes : int or None
         Nodes of the largest trees where nothing is drawn, and all small trees are tried.
     must_reach : bool
-        Whether properties have to come to all their tags.
+        Whether properties have to meet all their tags.
     """
 
     seed: int

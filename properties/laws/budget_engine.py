@@ -29,7 +29,7 @@ from specsim.properties.laws.support.budget_runs import (
     sampled_budget_runs,
 )
 from specsim.properties.laws.support.checks import require, require_equal, require_present, state_of_runs
-from specsim.properties.laws.support.histories import iterations_of
+from specsim.properties.laws.support.histories import iterations_of, last_verify_input
 from specsim.properties.laws.support.numbered_runs import MOST
 from specsim.properties.property import OF_ENGINES
 from specsim.reference.scheduled import schedule_verify_lens
@@ -37,7 +37,7 @@ from specsim.reference.worker import arrays
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.verification import Budget, Verification, VerifyMode
-from specsim.simulation.worker import Iteration, Worker
+from specsim.simulation.worker import Iteration
 
 SCATTER = "scatter_compact_to_strided"
 CUT = ("schedule_verify_lens", "cap_accepted_drafts")
@@ -65,7 +65,7 @@ def both_modes_output_the_same(backend: Backend, run: BudgetRun) -> None:
 
 
 def rows_after_the_cut_decide_nothing(backend: Backend, run: BudgetRun) -> None:
-    """Whatever stands where no row was computed, every iteration comes to the same."""
+    """Iterations return the same, whatever stands where no row was computed."""
     operations = Completed(backend, load("specsim.reference"))
     runs = []
     for used in (operations, Poisoned(operations)):
@@ -88,7 +88,7 @@ def verifies_are_those_of_earlier_budgets(backend: Backend, run: BudgetRun) -> N
     known: dict[int, list[float]] = {}
     for number, iteration in enumerate(iterations_of(engine)):
         ids, own_steps = numbers.noted[number]
-        phase = _verify_input_of(worker)
+        phase = last_verify_input(worker)
         verified, (given, drafts) = require_present("verified", iteration.verified), budget.noted[number]
         ones = [1.0] * worker.config.num_steps
         expected = [known.get(one, ones) for one in ids]
@@ -117,7 +117,7 @@ def features_of_committed_rows_alone_are_stored(backend: Backend, run: BudgetRun
         iteration = engine.step()
         if iteration is None or len(seen.verified) == num_verified or len(seen.injected) == num_injected:
             continue
-        phase = _verify_input_of(worker)
+        phase = last_verify_input(worker)
         positions, slots = (values[seen.injected[-1][1] > 0] for values in seen.injected[-1])
         width, lengths = phase.num_draft_tokens, phase.seq_lens.tolist()
         committed = list(zip(lengths, iteration.num_accepted_tokens.tolist(), strict=True))
@@ -165,11 +165,6 @@ def _poisoned(strided: Array, verify_lens: Array, num_draft_tokens: int) -> Arra
     huge = np.random.default_rng(int(verify_lens.sum())).integers(0, 2**32, size=rows.shape)
     rows[is_void] = huge.astype(rows.dtype)[is_void]
     return rows.reshape(strided.shape)
-
-
-def _verify_input_of(worker: Worker) -> VerifyInput:
-    """Return the verify of the last iteration; which phases come before is the matter of what drafts."""
-    return next(phase for phase in worker.phases() if isinstance(phase, VerifyInput))
 
 
 def _require_alike(what: str, got: Iteration, expected: Iteration) -> None:

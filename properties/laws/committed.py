@@ -9,7 +9,14 @@ from specsim.properties.laws.support.checks import refuses, require, state
 from specsim.properties.laws.support.exported import Known, Watched, require_committed
 from specsim.properties.laws.support.memory_play import empty, happen
 from specsim.properties.laws.support.memory_player import MemoryState, Player
-from specsim.properties.strategies.committed import PageCase, PageHistory, export_histories, page_cases
+from specsim.properties.strategies.committed import (
+    LoadCase,
+    PageCase,
+    PageHistory,
+    export_histories,
+    load_cases,
+    page_cases,
+)
 from specsim.properties.strategies.memory import Event, MemoryHistory, memory_histories
 from specsim.rejection import Reason
 from specsim.simulation.memory import Export, ExportLengths, Holding
@@ -37,6 +44,33 @@ def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> 
             (*lengths, case.num_protected, case.page_size, case.num_tokens + 1),
         ):
             refuses(Reason.COUNT_OUT_OF_RANGE, partial(count, *wrong))
+
+
+def another_engine_loads_what_every_cache_has(backend: Backend, cases: list[LoadCase]) -> None:
+    """All positions before the last token are loaded that every cache has, with all that the next token sees.
+
+    States come with exactly the tokens that they have read. What does not fit is refused.
+    """
+    count = backend.host("loadable_positions")
+    for case in cases:
+        ask = partial(count, *vars(case).values())
+        there = {position for position in range(case.num_tokens - 1) if position < case.num_target}
+        if case.num_draft is not None:
+            there &= {*range(case.num_draft)}
+        if case.num_states is not None and case.num_states <= len(there):
+            there &= {*range(case.num_states)}
+        if not there:
+            refuses(Reason.COUNT_OUT_OF_RANGE, ask)
+            continue
+        if case.num_states is not None and case.num_states != len(there):
+            refuses(Reason.INCONSISTENT_LENGTHS, ask)
+            continue
+        seen = [position for position in range(len(there) + 1) if position + case.window > len(there)]
+        if any(position - position % case.page_size < case.window_start for position in seen if case.window):
+            refuses(Reason.UNMAPPED_SLOT, ask)
+            continue
+        got = ask()
+        require(got == len(there), f"positions of {case} that are loaded", got, len(there))
 
 
 def what_leaves_memory_is_committed_text(backend: Backend, histories: list[MemoryHistory]) -> None:
@@ -194,5 +228,6 @@ PROPERTIES = (
         ("export_text", "exportable_pages"),
         least_examples=4,
     ),
+    state("committed", another_engine_loads_what_every_cache_has, load_cases, ("loadable_positions",)),
     state("committed", pages_stay_until_they_have_arrived, export_histories, ("Exports",)),
 )

@@ -7,9 +7,8 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.positions import PositionCounters, count_positions
-from specsim.phases import VerifyInput
-from specsim.properties.laws.support.checks import require, require_equal, require_kind, state_of_runs
-from specsim.properties.laws.support.histories import iterations_of, require_decoded_alone
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.support.histories import iterations_of, last_verify_input, require_decoded_alone
 from specsim.properties.laws.support.numbered_runs import (
     NumberedRun,
     PatternNumbers,
@@ -49,7 +48,7 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
     numbers, worker = run.numbers(), run.own_worker(backend)
     engine, positions = run.engine(backend, worker, numbers), PositionCounters()
     for number, iteration in enumerate(iterations_of(engine)):
-        phase, own = require_kind("phase", worker.phases()[1], VerifyInput), numbers.noted[number]
+        phase, own = last_verify_input(worker), numbers.noted[number]
         width = phase.num_draft_tokens
         if run.scenario.config.topk == 1:
             require(width == path_width(max(own)), f"num_draft_tokens of {own}", width, path_width(max(own)))

@@ -1,1 +1,1 @@
-"""What runs come to: classes of sizes that a law has to reach, and how they are counted."""
+"""What runs meet: classes of sizes that a law has to reach, and how they are counted."""

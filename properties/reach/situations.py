@@ -1,6 +1,6 @@
-"""Rare situations of single operations: what a call and its outputs come to, and in which share of the examples.
+"""Rare situations of single operations: which calls and outputs are in one, and in which share of the examples.
 
-A fault that shows in one of them alone is found if examples come to it. A situation belongs to every operation that has
+A fault that shows in one of them alone is found if examples meet it. A situation belongs to every operation that has
 the names which it reads; ``agreement.<operation>`` counts it, and its strategy draws it with the share that is stated.
 """
 
@@ -28,11 +28,11 @@ class Situation:
     tag : str
         What it is called.
     reads : tuple of str
-        Names of arguments and outputs of the operations that can come to it.
+        Names of arguments and outputs that an operation needs to be able to meet it.
     is_met : callable
         Takes the arguments and outputs of a call that compares equal to the reference's.
     share : float
-        The least share of examples that come to it.
+        The least share of examples that meet it.
     switch : str
         The field of ``Limits`` that leaves it out where a module declares another value than the default.
     """
@@ -44,12 +44,12 @@ class Situation:
     switch: str = ""
 
     def is_drawn(self, limits: Limits) -> bool:
-        """Return whether examples within some limits come to it."""
+        """Return whether examples within some limits meet it."""
         return not self.switch or vars(limits)[self.switch] == vars(NO_LIMITS)[self.switch]
 
 
 def tags_of(operation: str, limits: Limits) -> tuple[str, ...]:
-    """Return the tags that the examples of an operation have to come to within some limits.
+    """Return the tags that the examples of an operation have to meet within some limits.
 
     Where only some sizes or values are taken there are none: they may be what a situation needs.
     """
@@ -60,14 +60,14 @@ def tags_of(operation: str, limits: Limits) -> tuple[str, ...]:
 
 @cache
 def situations_of(operation: str) -> tuple[Situation, ...]:
-    """Return the situations that an operation can come to."""
+    """Return the situations that an operation can meet."""
     contract = RECORDS[operation].contract
     names = {spec.name for spec in (*contract.parameters, *contract.outputs)}
     return tuple(one for one in SITUATIONS if names.issuperset(one.reads))
 
 
 def tell_situations(operation: str, arguments: Call, outputs: Call) -> None:
-    """Say which situations a call came to."""
+    """Report which situations a call met."""
     call = {**arguments, **outputs}
     for one in situations_of(operation):
         if one.is_met(call):
@@ -141,7 +141,7 @@ SITUATIONS = (
         "a coin of 0",
         ("uniform_samples", "num_accepted_drafts"),
         lambda call: bool((call["uniform_samples"] == 0).any()),
-        share=0.1,
+        share=0.15,
     ),
     Situation(
         "a threshold below 1",

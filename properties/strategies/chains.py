@@ -24,6 +24,7 @@ from specsim.properties.strategies.distributions import (
     probability_row,
     uniform_coins,
     vocab_sizes,
+    with_a_coin_of_0,
 )
 from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.topologies import batch
@@ -222,6 +223,8 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
         prefix = np.cumsum(target[-1], dtype=np.float64)
         single[-1] = prefix[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
+    elif chance.coins == "low" and not rejects and not judged.has_trials:
+        single = with_a_coin_of_0(single, source)
     _end_some(tokens, is_certain, source)
     return Chain(tokens, single[:-1], draft, target, single[-1])
 

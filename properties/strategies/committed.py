@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from specsim.properties.composite import composite
+from specsim.properties.strategies.arrays import bulk
 from specsim.properties.strategies.memory import Event, histories
 
 PAGE_SIZES = (4, 4, 1, 16)
@@ -35,6 +36,38 @@ class PageHistory:
 
     page_size: int
     events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class LoadCase:
+    """What came of a text and what a request has, as ``loadable_positions`` takes it; some break a rule."""
+
+    num_tokens: int
+    num_target: int
+    num_draft: int | None
+    num_states: int | None
+    window: int
+    window_start: int
+    page_size: int
+
+
+def load_cases() -> st.SearchStrategy[list[LoadCase]]:
+    """Draw texts that came whole or in part; a third each has a draft without KV, states and a window."""
+    return st.lists(_load_cases(), min_size=8, max_size=24)
+
+
+@composite
+def _load_cases(draw: st.DrawFn) -> LoadCase:
+    source = draw(bulk())
+    num_target = source.integer(0, 12)
+    num_tokens = num_target + source.integer(0, 2)
+    num_draft = None if source.integer(0, 2) == 2 else max(0, num_target - source.integer(0, 2))
+    num_states = None
+    if source.integer(0, 2) == 2:
+        num_states = min(num_target, max(0, num_tokens - source.integer(0, 3))) if source.integer(0, 4) else 0
+    window = source.integer(1, 6) if source.integer(0, 1) else 0
+    start = max(0, num_target - window + source.integer(-3, 3)) if window else 0
+    return LoadCase(num_tokens, num_target, num_draft, num_states, window, start, (1, 1, 4, 2)[source.integer(0, 3)])
 
 
 def page_cases() -> st.SearchStrategy[list[PageCase]]:

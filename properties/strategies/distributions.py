@@ -165,3 +165,11 @@ def moved(values: Array, directions: Array) -> Array:
 def uniform_coins(source: Bulk, count: int) -> Array:
     """Return multiples of 2**-24 below 1, in float64."""
     return np.asarray(source.integers(count, 0, 2**COIN_BITS - 1) * COIN_STEP)
+
+
+def with_a_coin_of_0(coins: Array, source: Bulk) -> Array:
+    """Return the coins of a chain and its final one, with 0 in the place of that of a draft, if it has drafts."""
+    changed = coins.copy()
+    if len(coins) > 1:
+        changed[source.integer(0, len(coins) - 2)] = 0
+    return changed

@@ -17,7 +17,7 @@ from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.chains import LARGEST_CHEAP_VOCABULARY, chain_block_verification
-from specsim.properties.strategies.distributions import uniform_coins, vocab_sizes
+from specsim.properties.strategies.distributions import uniform_coins, vocab_sizes, with_a_coin_of_0
 from specsim.properties.strategies.filters import (
     TEMPERATURES,
     Filters,
@@ -237,6 +237,8 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
     if rejects:
         coins = np.full_like(coins, LARGEST_COIN)
         coins[-1] = uniform_coins(source, 1)[0]
+    elif one.coins == "low":
+        coins = with_a_coin_of_0(coins, source)
     return LogitChain(tokens, coins, draft, target, parameters, temperature)
 
 

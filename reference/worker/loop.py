@@ -23,6 +23,7 @@ from specsim.reference.worker.prefill import TargetPrefill, prefill_target
 from specsim.reference.worker.scheduled import Admitted, admit
 from specsim.simulation.dflash import check_dflash_request
 from specsim.simulation.draft_sides.stepwise import StepwiseSide
+from specsim.simulation.handing_over import Contents, PoolForm
 from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
@@ -165,6 +166,22 @@ class Loop:
         """
         check_export(self.side.facts.description, self.sizes, row, slots)
         return self._pools.export(row, slots)
+
+    @property
+    def pool_form(self) -> PoolForm:
+        """How the worker stores a text, whichever model and draft side it has."""
+        return PoolForm.of(self.side.facts.description, self.sizes.page_size)
+
+    def load(self, row: int, slots: Sequence[int], contents: Contents) -> None:
+        """Write what another worker has exported into some slots of a row, and the row's states.
+
+        Raises
+        ------
+        SpecRejection
+            What ``check_export`` refuses.
+        """
+        check_export(self.side.facts.description, self.sizes, row, slots)
+        self._pools.load(row, slots, contents)
 
     def told(self) -> Reported:
         """Return what is reported of the tokens of the last prefill or iteration."""

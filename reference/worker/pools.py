@@ -13,6 +13,7 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.draft_sides.layer import Beams
+from specsim.simulation.handing_over import Contents
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
@@ -255,14 +256,37 @@ class Pools:
 
         Notes
         -----
-        Source: semantics Q.7. Layers with a sliding window are left out: they keep nothing of most of a text.
+        Source: semantics Q.7. A slot without an SWA slot has zeros in layers with a sliding window.
         """
         chosen: Array = np.array(slots, dtype=np.int64)
-        return {
+        contents = {
             "target_kv": [buffer[chosen] for buffer in self.kv[Side.TARGET].layers()],
             "draft_kv": [buffer[chosen] for buffer in self.kv[Side.DRAFT].layers()],
             "states": [state[row].copy() for layers in self.states.values() for state in layers],
         }
+        if self.swa_kv:
+            there = self.full_to_swa[chosen]
+            contents["swa_kv"] = [buffer[there] for buffer in layer_by_layer(self.swa_kv)]
+            for entries in contents["swa_kv"]:
+                entries[there == 0] = 0
+        return contents
+
+    def load(self, row: int, slots: Sequence[int], contents: Contents) -> None:
+        """Write what was exported elsewhere into some slots, and the states into a row.
+
+        Notes
+        -----
+        Source: semantics Q.7.
+        """
+        chosen: Array = np.array(slots, dtype=np.int64)
+        for side, name in ((Side.TARGET, "target_kv"), (Side.DRAFT, "draft_kv")):
+            for buffer, entries in zip(self.open(side, chosen).layers(), contents[name], strict=True):
+                buffer[chosen] = entries
+        for buffer, entries in zip(layer_by_layer(self.swa_kv), contents.get("swa_kv", ()), strict=True):
+            buffer[self.full_to_swa[chosen[len(chosen) - len(entries) :]]] = entries
+        states = [state for layers in self.states.values() for state in layers]
+        for state, entries in zip(states, contents["states"], strict=True):
+            state[row] = entries
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, for comparison."""

@@ -101,18 +101,8 @@ def scatter_output(
     -----
     Source: semantics Q.1.6.
     """
-
-    def scattered(values: Array | None) -> Array | None:
-        if values is None:
-            return None
-        strided: Array = operations.scatter_compact_to_strided(values, admitted.verify_lens, phase.num_draft_tokens)
-        return strided
-
-    return replace(
-        output,
-        logits=require_present("logits", scattered(output.logits)),
-        hidden_states=scattered(output.hidden_states),
-        sampling_logits=scattered(output.sampling_logits),
+    return output.mapped(
+        lambda rows: operations.scatter_compact_to_strided(rows, admitted.verify_lens, phase.num_draft_tokens)
     )
 
 

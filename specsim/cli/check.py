@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     "--reach",
     "must_reach",
     is_flag=True,
-    help="Print which rare situations the examples of each property came to, and require all of them.",
+    help="Print which rare situations the examples of each property met, and require all of them.",
 )
 @excluded.strict_option
 @known.known_options

@@ -219,7 +219,7 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
 
 
 def _print_tags(report: "Report") -> None:
-    """Print how many examples of each property came to each of its tags."""
+    """Print how many examples of each property met each of its tags."""
     table = plain_table("property", "situation", "#examples")
     for name, one in report.properties.items():
         for tag, count in one.tags.items():

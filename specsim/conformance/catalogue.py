@@ -16,7 +16,7 @@ from specsim.algorithms import check_registration, find_algorithm, target_verify
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
 from specsim.host.budget import agree_on_tier, align_verify_budget, verify_graph_tier, verify_token_budget
 from specsim.host.dflash import target_feature_layers
-from specsim.host.exporting import exportable_pages
+from specsim.host.exporting import exportable_pages, loadable_positions
 from specsim.host.grammar import advance_grammar, traverse_tree
 from specsim.host.metrics import (
     count_batch,
@@ -146,6 +146,7 @@ _HOST_FUNCTIONS = (
     _host(target_verify_width, "algorithms", "semantics G.4", conformance_only=True),
     _host(target_feature_layers, "dflash", "semantics A.14b", conformance_only=True),
     _host(exportable_pages, "committed", "semantics Q.7"),
+    _host(loadable_positions, "committed", "semantics Q.7"),
     _host(traverse_tree, "grammar", "semantics B.5"),
     _host(count_batch, "metrics", "semantics H.1, I.3"),
     _host(count_verify, "metrics", "semantics H.3"),

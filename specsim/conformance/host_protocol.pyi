@@ -40,6 +40,7 @@ class HostFunctions:
     target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
     target_feature_layers = staticmethod(specsim.host.dflash.target_feature_layers)
     exportable_pages = staticmethod(specsim.host.exporting.exportable_pages)
+    loadable_positions = staticmethod(specsim.host.exporting.loadable_positions)
     traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
     count_batch = staticmethod(specsim.host.metrics.count_batch)
     count_verify = staticmethod(specsim.host.metrics.count_verify)

@@ -40,7 +40,7 @@ def broadcast_decision(what: str, own: NDArray[Any], group: Ranks) -> NDArray[An
     Parameters
     ----------
     what : str
-        Which decision it is, one of ``DECISIONS`` in the laws; all ranks take them in the same order.
+        Which decision it is: here one of ``DECISIONS``, in an engine any name. All ranks take them in the same order.
     own : integer array of any shape
         What this rank has decided.
     group : Ranks

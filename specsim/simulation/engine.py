@@ -20,8 +20,9 @@ from specsim.host.metrics import (
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.exporting import written_lengths
+from specsim.simulation.exporting import hand_over, load_of, written_lengths
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
+from specsim.simulation.handing_over import HandOver
 from specsim.simulation.launches import Launched, Launcher, clipped_steps
 from specsim.simulation.memory import Export
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
@@ -187,6 +188,18 @@ class Engine:
             self.scheduler.memory, request.holding, request.fill, written, num_tokens
         )
         return export
+
+    def hand_over(self, request: Request) -> HandOver:
+        """Return what another engine needs to go on with a request; see ``hand_over``. Here it goes on too."""
+        written = written_lengths(request, self._in_flight)
+        return hand_over(self.worker, self.scheduler.memory, request, self.export(request), written)
+
+    def load(self, request: Request, handed_over: HandOver) -> None:
+        """Queue a request of which another engine has computed the front; see ``load_of`` for what is rejected."""
+        counted = {"loadable_positions": self._operations.host("loadable_positions")}
+        load = load_of(self.worker, self.scheduler.memory, request, handed_over, **counted)
+        self.submit(request)
+        request.loaded = load
 
     def step(self) -> Iteration | None:
         """Take a turn for prompts and one for the decode batch, as far as there are any.

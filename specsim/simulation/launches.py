@@ -1,14 +1,15 @@
 """What an engine launches and has not resolved: who takes part, how deep drafts may go, what the worker returns."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from specsim.assertion import require, require_kind
+from specsim.assertion import require, require_kind, require_present
 from specsim.config import SpecConfig
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.conformance.isolation.heartbeat import begin_call, end_call
 from specsim.counts import path_width
 from specsim.host.streams import StreamEvent
+from specsim.simulation.handing_over import SlotLoad
 from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.numbers import Steps, steps_of_requests
@@ -16,8 +17,8 @@ from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.streams import Streams, Ticket
-from specsim.simulation.verification import VerifyLimits
-from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
+from specsim.simulation.verification import VerifyLimits, limits_by_name
+from specsim.simulation.worker import Iteration, LoadingWorker, MapReader, Worker, is_telling
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Launched:
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
     prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
     those of the configuration, and verifies within ``limits`` if there are any. ``reported`` is filled when the forward
-    runs, unless the worker tells nothing. ``rows`` are those that it uses.
+    runs, unless the worker tells nothing. ``rows`` are those that it uses, ``loads`` what is written before it.
     """
 
     requests: tuple[Request, ...]
@@ -38,6 +39,7 @@ class Launched:
     reported: list[tuple[ReportedToken, ...]] = field(default_factory=list)
     rows: tuple[int, ...] = ()
     limits: VerifyLimits | None = None
+    loads: tuple[SlotLoad, ...] = ()
 
     def own_steps(self, config: SpecConfig) -> tuple[int, ...]:
         """Return how many steps each request of an iteration drafts."""
@@ -54,6 +56,7 @@ class Launcher:
         # NOTE: asked once: each of these looks at every member of a protocol.
         self._reader = worker if seed is not None and isinstance(worker, MapReader) else None
         self._teller = worker if is_telling(worker) else None
+        self._loader = worker if isinstance(worker, LoadingWorker) else None
         self._num_launched = 0
 
     def prefill(self, batch: PrefillBatch) -> Launched:
@@ -69,6 +72,8 @@ class Launcher:
 
         def run() -> list[int]:
             begin_call("prefill")
+            for load in batch.loads:
+                require_present("what loads", self._loader).load(load.row, load.slots, load.contents)
             following = worker.prefill(rows, batch.chunks)
             end_call()
             require(len(following) == len(rows), "tokens that prefill returns", len(following), len(rows))
@@ -77,7 +82,7 @@ class Launcher:
 
         self._write(write)
         ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
-        return self._launched(batch.requests, ticket, reported, batch.chunks)
+        return replace(self._launched(batch.requests, ticket, reported, batch.chunks), loads=batch.loads)
 
     def decode(
         self,
@@ -87,7 +92,7 @@ class Launcher:
         limits: VerifyLimits | None = None,
     ) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
-        worker, reader, limited = self._worker, self._reader, {} if limits is None else {"limits": limits}
+        worker, reader, limited = self._worker, self._reader, limits_by_name(limits)
         rows = [request.row for request in requests]
         reported: list[tuple[ReportedToken, ...]] = []
         if ranges:

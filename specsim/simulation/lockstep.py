@@ -17,7 +17,7 @@ from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MakeScheduler
-from specsim.simulation.verification import VerifyLimits
+from specsim.simulation.verification import VerifyLimits, limits_by_name
 from specsim.simulation.worker import Iteration, Worker, is_mixing, is_scheduling, is_telling
 
 Phases = tuple[Phase, ...]
@@ -51,8 +51,7 @@ class RecordingWorker:
 
     def decode(self, rows: Sequence[int], num_steps: Steps = None, limits: VerifyLimits | None = None) -> Iteration:
         """Run one iteration, and keep what its phases handed over."""
-        limited: dict[str, Any] = {} if limits is None else {"limits": limits}
-        iteration = self._worker.decode(rows, num_steps, **limited)
+        iteration = self._worker.decode(rows, num_steps, **limits_by_name(limits))
         self._handed_over.append(self._worker.phases())
         return iteration
 

@@ -12,8 +12,12 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import AppendedRun, Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.handing_over import Load, SlotLoad
 from specsim.simulation.logprobs import HiddenState, ReportedToken
 from specsim.simulation.memory import Holding, SlotRange
+
+_IT_GOES_ON = "another engine decodes more of it"
 
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
@@ -53,7 +57,8 @@ class Request:
     a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it gets the
     log-probability of every output token, in ``logprobs``, and of so many alternatives; ``token_ids_logprob`` and
     ``has_original_logprobs`` are as in ``TokenChoice``. With ``returns_hidden_states`` it is handed the hidden state
-    after every output token, in ``hidden_states``.
+    after every output token, in ``hidden_states``. ``loaded`` is what another engine has computed of its text, until it
+    gets a row.
     """
 
     request_id: int
@@ -81,6 +86,7 @@ class Request:
     logit_rules: LogitRules | None = None
     logprobs: list[ReportedToken] = field(default_factory=list)
     hidden_states: list[HiddenState] = field(default_factory=list)
+    loaded: Load | None = None
 
     @property
     def row(self) -> int:
@@ -160,7 +166,24 @@ class Request:
         """Return the same request before its first step."""
         again = replace(self, output=[], logprobs=[], holding=Holding(), counters=RequestCounters(), finish=None)
         again.hidden_states = []
-        again.matcher, again.is_aborted, again.num_caught_up = None, False, None
+        again.matcher, again.is_aborted, again.num_caught_up, again.loaded = None, False, None, None
+        return again
+
+    def elsewhere(self, advance_grammar: AdvanceGrammar = advance_grammar) -> "Request":
+        """Return the same request for another engine: it has its text and reports, and nothing in memory.
+
+        Raises
+        ------
+        SpecRejection
+            WRONG_PHASE: it has ended.
+        """
+        if self.finish is not None:
+            raise SpecRejection(Reason.WRONG_PHASE, "request", "one that has ended", "one that goes on", _IT_GOES_ON)
+        again = replace(self, output=[*self.output], holding=Holding(), num_caught_up=None, loaded=None)
+        again.logprobs, again.hidden_states = [*self.logprobs], [*self.hidden_states]
+        if self.grammar is not None:
+            again.matcher = self.grammar()
+            advance_grammar(again.matcher, self.output)
         return again
 
     def append(
@@ -212,10 +235,11 @@ class Request:
 class PrefillBatch:
     """What one turn runs of prompts: requests, their chunks, and the slots that these got.
 
-    ``joining`` are those that have just been admitted.
+    ``joining`` are those that have just been admitted, ``loads`` what of their texts is loaded before the chunks run.
     """
 
     requests: tuple[Request, ...]
     chunks: tuple[PromptChunk, ...]
     ranges: tuple[SlotRange, ...]
     joining: tuple[Request, ...]
+    loads: tuple[SlotLoad, ...] = ()

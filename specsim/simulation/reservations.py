@@ -7,7 +7,14 @@ from typing import Any
 
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
-from specsim.simulation.memory import Allocator, DecodeSizes, Memory, decode_reserve, positions_of_decode
+from specsim.simulation.memory import (
+    Allocator,
+    DecodeSizes,
+    Memory,
+    decode_reserve,
+    most_swa_slots,
+    positions_of_decode,
+)
 from specsim.simulation.pools import decode_sizes, most_seen, positions_with
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
@@ -45,13 +52,20 @@ class Reservations:
             return True
         return self._reserved_swa(request, len(request.fill)) <= self._available_swa - self._missing_swa(holders)
 
-    def has_room(self, start: int, end: int, num_hit: int) -> bool:
-        """Return whether positions can be allocated; what is hit in the cache may be all that could be forgotten."""
-        size, swa = self.memory.page_size, self.memory.swa
+    def has_room(self, start: int, end: int, num_hit: int, num_loaded: int = 0) -> bool:
+        """Return whether positions can be allocated, of which the first are loaded and the others computed.
+
+        What is hit in the cache may be all that could be forgotten. A window passes most of what is loaded.
+        """
+        size, swa, window = self.memory.page_size, self.memory.swa, self.memory.window
         need = ceil_to(end, size) - ceil_to(start, size)
         if need > max(self._full.num_free, self._available_full - num_hit):
             return False
-        return swa is None or need <= max(swa.swa.num_free, self._available_swa - num_hit)
+        if swa is None:
+            return True
+        if num_loaded:
+            need = min(need, most_swa_slots(max(end - start - num_loaded, size), window, size))
+        return need <= max(swa.swa.num_free, self._available_swa - num_hit)
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""

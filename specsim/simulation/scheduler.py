@@ -8,7 +8,16 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.memory import Allocator, Holding, Rows, SlotRange, match_prefix, with_swa_slots
+from specsim.simulation.handing_over import SlotLoad
+from specsim.simulation.memory import (
+    Allocator,
+    Holding,
+    Rows,
+    SlotRange,
+    allocate_loaded,
+    match_prefix,
+    with_swa_slots,
+)
 from specsim.simulation.pools import build_memory, check_texts, decode_sizes
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.reservations import Reservations
@@ -132,22 +141,26 @@ class Scheduler:
         chunks: list[PromptChunk] = []
         ranges: list[SlotRange] = []
         joining: list[Request] = []
+        loads: list[SlotLoad] = []
         while True:
             request = self.mid_prompt or self._next_waiting()
             if request is None:
                 break
             fill, is_new = request.fill, request is not self.mid_prompt
-            start = request.num_committed
+            start = num_hit = request.num_committed
             if is_new:
-                start = len(match_prefix(self.memory, fill, key_units=self._part("key_units")).slots)
+                num_hit = len(match_prefix(self.memory, fill, key_units=self._part("key_units")).slots)
+                start = num_hit if request.loaded is None else max(num_hit, request.loaded.num_positions)
             if not is_new:
                 self._evict(request)
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
-            if length == 0 or not self._room().has_room(start, start + length, start if is_new else 0):
+            free = num_hit, start + length, num_hit if is_new else 0, start - num_hit
+            if length == 0 or not self._room().has_room(*free):
                 break
             if is_new:
                 self._join(request)
                 joining.append(request)
+                loads += self._load(request)
             chunk = PromptChunk(fill, start, start + length)
             given: SlotRange = self._part("allocate_chunk")(self.memory, request.holding, chunk.end)
             known = tuple(request.slots[:start]) if is_new else ()
@@ -164,7 +177,8 @@ class Scheduler:
             self.unanswered.append(request)
         if not requests:
             return None
-        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self._reported(ranges)), tuple(joining))
+        parts = tuple(requests), tuple(chunks), tuple(self._reported(ranges)), tuple(joining), tuple(loads)
+        return PrefillBatch(*parts)
 
     def publish(self, request: Request, end: int) -> SlotRange:
         """Leave the text up to the end of a resolved chunk to the prefix cache; return what the row says from now on.
@@ -295,6 +309,15 @@ class Scheduler:
         self._used_rows.add(request.row)
         if request.matcher is None and request.grammar is not None:
             request.matcher = request.grammar()
+
+    def _load(self, request: Request) -> list[SlotLoad]:
+        """Allocate what a request that joins has loaded beyond what it hits; return it, with its slots."""
+        load, request.loaded, start = request.loaded, None, len(request.slots)
+        if load is None or load.num_positions <= start:
+            return []
+        parts = {name: self._part(name) for name in ("allocate_chunk", "evict_behind_window")}
+        self._unreported += allocate_loaded(self.memory, request.holding, load.num_positions, **parts)
+        return [SlotLoad(request.row, start, tuple(request.slots[start:]), load.after(start))]
 
     def _release(self, request: Request) -> None:
         finish = request.finish

@@ -40,6 +40,11 @@ class VerifyLimits:
     budget: int | None
 
 
+def limits_by_name(limits: VerifyLimits | None) -> dict[str, VerifyLimits]:
+    """Return limits as the argument of a worker's ``decode``, which a worker without schedules does not take."""
+    return {} if limits is None else {"limits": limits}
+
+
 class Budget(Protocol):
     """Chooses how many drafts of a batch are verified."""
 

@@ -13,6 +13,7 @@ from specsim.counts import ROOTS_PER_TREE, count_draft_nodes, count_tokens
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import Phase
+from specsim.simulation.handing_over import Contents, PoolForm
 from specsim.simulation.logprobs import Reported
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
@@ -143,7 +144,24 @@ class ExportingWorker(Worker, Protocol):
     def export(self, row: int, slots: Sequence[int]) -> dict[str, list[NDArray[Any]]]:
         """Return copies of what lies in some slots of a row, under the names of ``state``, and of the row's states.
 
-        The copies are made after everything that was launched: a tree's accepted path has moved to its slots.
+        Entries of layers with a sliding window are 0 where a slot has no SWA slot. The copies are made after everything
+        that was launched: a tree's accepted path has moved to its slots.
+        """
+
+
+@runtime_checkable
+class LoadingWorker(ExportingWorker, Protocol):
+    """A worker that goes on with a text of which another one has computed the front."""
+
+    @property
+    def pool_form(self) -> PoolForm:
+        """How it stores a text."""
+
+    def load(self, row: int, slots: Sequence[int], contents: Contents) -> None:
+        """Write what another worker has exported into some slots of a row, and the row's states.
+
+        Called before the first forward of the request, when the slots are in the map. Rows of ``swa_kv`` belong to the
+        last of the slots.
         """
 
 

@@ -144,6 +144,6 @@ def test_a_situation_that_no_example_came_to_is_a_reason_with_reach_only(specsim
     assert specsim(*command).exit_code == 0
     found = specsim(*command, "--reach")
     assert "equal siblings" in found.stdout and "0 of 1" in found.stdout
-    assert f"because {agreement} never came to " in found.stdout.splitlines()[-1]
+    assert f"because {agreement} never met " in found.stdout.splitlines()[-1]
     reached = json.loads(specsim(*command, "--reach", "--json").stdout)
     assert reached["verdict"] == "inconclusive" and reached["properties"][agreement]["tags"]["equal siblings"] == 0

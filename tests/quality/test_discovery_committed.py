@@ -2,12 +2,17 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specsim.conformance.backend import load
 from specsim.host.stopping import FinishReason
 from specsim.properties.laws.support.exporting_runs import exporting_runs
+from specsim.properties.laws.support.loading_runs import loading_runs, recurrent_loads, window_loads
+from specsim.properties.laws.support.numbered_runs import ALL_WORKERS
 from specsim.properties.laws.support.scheduled_runs import finished, play
+from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
+from tests.quality.pool import drawn
 
 NUM_RUNS = 160
 
@@ -87,3 +92,32 @@ def test_runs_meet_what_their_strategy_says():
     # Texts end at every place of a page.
     assert {size: len(ends) for size, ends in places.items() if size < 16} == {1: 1, 4: 4}
     assert len(places[16]) >= 14
+
+
+LOADS = {
+    "ended": (1 / 3, lambda one: one.is_ended),
+    "a prefix cache": (1 / 2, lambda one: one.target.schedule.has_prefix_cache),
+    "V1 to V2": (1 / 4, lambda one: one.source.run.is_v1 and not one.target.run.is_v1),
+    "V2 to V1": (1 / 4, lambda one: one.target.run.is_v1 and not one.source.run.is_v1),
+    "overlap": (1 / 4, lambda one: one.source.schedule.is_overlapped),
+    "chunks": (1 / 2, lambda one: one.source.schedule.prefill_chunk is not None),
+    "other pages": (2 / 3, lambda one: one.source.run.scenario.page_size != one.target.run.scenario.page_size),
+    "other drafts": (1 / 3, lambda one: one.source.run.config != one.target.run.config),
+    "steps between": (2 / 3, lambda one: not one.is_ended and one.lag > 0),
+}
+
+
+@pytest.mark.parametrize("strategy", [loading_runs, window_loads])
+def test_texts_go_on_as_their_strategy_says(strategy):
+    runs = drawn(strategy(), NUM_RUNS)
+    counts = {what: sum(map(bool, map(is_so, runs))) for what, (_, is_so) in LOADS.items()}
+    rare = {what: count for what, count in counts.items() if count < LOADS[what][0] / 2 * NUM_RUNS}
+    assert not rare, f"of {NUM_RUNS} runs"
+    assert {one.source.run.name for one in runs} >= {name for name in ALL_WORKERS if not name.startswith("frozen")}
+
+
+def test_states_go_on_without_ends_and_caches():
+    runs = drawn(recurrent_loads(), NUM_RUNS)
+    assert {one.source.run.scenario.model.target_pool for one in runs} == RECURRENT_KINDS
+    assert not any(one.is_ended or one.target.schedule.has_prefix_cache for one in runs)
+    assert sum(one.lag > 0 for one in runs) > NUM_RUNS / 2

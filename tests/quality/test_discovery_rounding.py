@@ -46,7 +46,7 @@ def is_one_hot(row):
 
 
 CHAINS = {
-    "rows that agree to units of float32": (0.3, lambda scenes: agree(scenes, 2.0**-23)),
+    "rows that agree to units of float32": (0.35, lambda scenes: agree(scenes, 2.0**-23)),
     "rows that agree to units of bfloat16": (
         0.35,
         lambda scenes: agree(scenes, 2.0**-8) and any(abs(p[0] - q[0]) > 2.0**-20 for p, q in pairs(scenes)),

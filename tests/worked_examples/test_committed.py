@@ -92,3 +92,24 @@ def test_q7_a_stop_inside_a_run_leaves_two_pages(operations):
 )
 def test_q7_pages_of_four(num_written, num_tokens, num_final, num_pages):
     assert exportable_pages(num_written, num_tokens, 0, PAGE, num_final) == num_pages
+
+
+def test_q7_a_text_of_nine_tokens_goes_on_after_eight(operations):
+    """What is handed over has the bonus token: the draft's entry of position 7 has read it, and one token is computed.
+
+    A chain of the same tokens goes on in pages of two, which divide those of four.
+    """
+    request, model = Request(0, PROMPT, 12), HashModel(32, 3, num_right=0)
+    engine, _ = started(operations, request, model)
+    while len(request.output) < 4:
+        engine.step()
+    handed = engine.hand_over(request)
+    assert len(handed.text) == 9
+    assert (handed.lengths.target, handed.lengths.draft) == (8, 8)
+    mover = request.elsewhere()
+    worker = build_worker(operations, CHAIN, model, sizes_for(CHAIN, [mover], 1, 2), is_v1=True)
+    other = Engine(worker, 1)
+    other.load(mover, handed)
+    assert mover.loaded.num_positions == 8
+    other.run()
+    assert mover.output == greedy_decode(model, PROMPT, 12)

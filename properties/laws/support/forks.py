@@ -1,4 +1,4 @@
-"""What one verify by chance can come to, and which seeds of a request lead there."""
+"""What one verify by chance can output, and which seeds of a request lead there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Forks:
 
 @dataclass(frozen=True)
 class Turn:
-    """A verify of a run: at which length, what it could come to, and what it came to."""
+    """A verify of a run: at which length, what it could output, and what it did output."""
 
     seq_len: int
     forks: Forks

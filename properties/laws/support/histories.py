@@ -16,6 +16,7 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.counts import count_candidates, path_width
 from specsim.host.acceptance import Acceptance
+from specsim.phases import VerifyInput
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.reference.models import load_model
@@ -324,6 +325,11 @@ def iterations_of(engine: Engine) -> Iterator[Iteration]:
         iteration = engine.step()
         if iteration is not None:
             yield iteration
+
+
+def last_verify_input(worker: Worker) -> VerifyInput:
+    """Return the verify of a worker's last iteration; which phases precede it depends on what drafts."""
+    return next(phase for phase in worker.phases() if isinstance(phase, VerifyInput))
 
 
 def require_decoded_alone(model: HashModel, request: Request) -> None:

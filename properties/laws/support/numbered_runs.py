@@ -11,7 +11,7 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
 from specsim.conformance.completed import Completed
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.constrained_runs import Automaton, automata
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, model_for, models
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models
 from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, PaddedRun, run_of
 from specsim.properties.reach.counting import reached
 from specsim.reference.models import load_model
@@ -97,16 +97,12 @@ class NumberedRun:
         WorkerRefusal
             Its own worker drafts one number of steps for all requests.
         """
-        run, model = self.run, self.scenario.model
-        if run.base_name in backend.workers:
-            own: Worker = backend.build_worker(run.base_name, run.parameters, model_for(backend, model), run.sizes())
-            try:
-                require_schedule(own, Schedule(num_drafts=self.numbers()))
-            except SpecRejection as refusal:
-                raise WorkerRefusal(refusal) from refusal
-            return own
-        operations = Completed(backend, load("specsim.reference"))
-        return run.worker_on(load_model(model, operations), operations=operations)
+        worker = self.run.own_worker(backend)
+        try:
+            require_schedule(worker, Schedule(num_drafts=self.numbers()))
+        except SpecRejection as refusal:
+            raise WorkerRefusal(refusal) from refusal
+        return worker
 
     def believed_worker(self) -> Worker:
         """Return the reference's worker."""

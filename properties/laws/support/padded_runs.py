@@ -107,6 +107,15 @@ class PaddedRun:
         """Return the reference's worker, on forwards as they come."""
         return self.worker_on(load_model(self.scenario.model))
 
+    def own_worker(self, backend: Backend, sizes: PoolSizes | None = None) -> Worker:
+        """Return the implementation's own worker, or the reference's loop on its operations if it has none."""
+        model, sizes = self.scenario.model, sizes or self.sizes()
+        if self.base_name in backend.workers:
+            own: Worker = backend.build_worker(self.base_name, self.parameters, model_for(backend, model), sizes)
+            return own
+        operations = Completed(backend, load("specsim.reference"))
+        return self.worker_on(load_model(model, operations), sizes, operations=operations)
+
     def own_padded_worker(self, backend: Backend, **options: Any) -> tuple[Worker, Any]:
         """Return the implementation's own worker on padded forwards, or the reference's loop, and their model."""
         if self.base_name not in backend.workers:
@@ -149,10 +158,10 @@ class PaddedRun:
         }
         return widths.get(kind)
 
-    def worker_on(self, model: Any, **options: Any) -> Worker:
+    def worker_on(self, model: Any, sizes: PoolSizes | None = None, **options: Any) -> Worker:
         """Return the reference's worker on a model."""
         options |= self.waiting
-        worker: Worker = loop_of(self.base_name)(self.parameters, model, self.sizes(), **options)
+        worker: Worker = loop_of(self.base_name)(self.parameters, model, sizes or self.sizes(), **options)
         return worker
 
     def _padded(self, backend: Backend, model: Any, **padding: Any) -> Any:

@@ -37,7 +37,7 @@ HandOver = Callable[[tuple[Row, ...]], tuple[Row, ...]]
 """Returns what goes to verification of the rows that the drafts of a chain were drawn from."""
 
 Known = dict[tuple[Outcome, tuple[Row, ...], tuple[Row, ...], int], Forks]
-"""What verifies can come to, by drafts, rows of both sides, and how many tokens of it count."""
+"""What verifies can output, by drafts, rows of both sides, and how many tokens of it count."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Proposing(CallsByName):
     script : tuple of int
         Which choice to take at each draw or verify; past its end it is the first.
     known : dict
-        What verifies of other runs can come to.
+        What verifies of other runs can output.
     hand_over : callable
         What of the rows goes to verification: all of them, as they are.
     """

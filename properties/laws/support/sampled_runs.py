@@ -23,7 +23,7 @@ from specsim.properties.laws.support.steered import BLOCKS, TREES, Steered, Stee
 COINS, ROWS = "generate_coins", "target_probabilities"
 
 Known = dict[tuple[Hashable, int | None], Forks]
-"""What verifies can come to, by their drafts and how many tokens of it count."""
+"""What verifies can output, by their drafts and how many tokens of it count."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Watched(CallsByName):
 
     ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
     ``widths`` record the choices and how many there were, ``turns`` all that there is to say about them; ``weight`` is
-    the exact chance of this run; ``known`` keeps the choices at verifies that earlier runs came to. With ``counted``
+    the exact chance of this run; ``known`` keeps the choices at verifies that earlier runs reached. With ``counted``
     nothing is chosen at other lengths, in the middle of a prompt and after an end: what is drawn there is discarded,
     and choices that differ after the last of them alone are one.
     """
@@ -90,7 +90,7 @@ class Watched(CallsByName):
         return coins
 
     def _forks(self, verify: Steered, left: int | None) -> Forks:
-        """Return what a verify can come to; ``left`` is how many tokens of it count, None for all."""
+        """Return what a verify can output; ``left`` is how many tokens of it count, None for all."""
         key = verify.key, left
         if key not in self.known:
             axes = verify.axes()

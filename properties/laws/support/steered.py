@@ -1,4 +1,4 @@
-"""Verifies by chance whose coins can be chosen: what the drafts of one request of a batch can come to."""
+"""Verifies by chance whose coins can be chosen: what can be output from the drafts of one request of a batch."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Steered(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """The drafts of the request and the exact rows of the target: verifies of equal ones come to the same."""
+        """The drafts of the request and the exact rows of the target: verifies of equal ones can output the same."""
 
     @property
     def num_coins(self) -> int:

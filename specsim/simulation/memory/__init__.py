@@ -5,10 +5,16 @@ from specsim.simulation.memory.decode import Room, make_room, prepare_for_decode
 from specsim.simulation.memory.export import export_text
 from specsim.simulation.memory.free_list import RowAllocator
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
-from specsim.simulation.memory.keys import key_units
+from specsim.simulation.memory.keys import key_units, num_key_units
 from specsim.simulation.memory.ledger import Ledger
 from specsim.simulation.memory.pages import PageAllocator, SlotAllocator
-from specsim.simulation.memory.prefill import admit_request, allocate_chunk, match_prefix, publish_prefix
+from specsim.simulation.memory.prefill import (
+    admit_request,
+    allocate_chunk,
+    allocate_loaded,
+    match_prefix,
+    publish_prefix,
+)
 from specsim.simulation.memory.protocols import Allocator, KeyUnit, Match, Rows, Snapshot, SwaSlots
 from specsim.simulation.memory.radix_cache import RadixCache
 from specsim.simulation.memory.release import owned_length, plan_release, release_finished, release_retracted
@@ -51,6 +57,7 @@ __all__ = [
     "admit_request",
     "alloc_len_per_decode",
     "allocate_chunk",
+    "allocate_loaded",
     "decode_reserve",
     "evict_behind_window",
     "export_text",
@@ -62,6 +69,7 @@ __all__ = [
     "new_tokens_required_next_decode",
     "next_allocated_length",
     "num_behind_window",
+    "num_key_units",
     "owned_length",
     "plan_release",
     "positions_of_decode",

@@ -1,13 +1,19 @@
 """What a prompt takes from the prefix cache, allocates chunk by chunk, and leaves there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from specsim.counts import floor_to
 from specsim.simulation.memory.decode import extend_holdings
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import KeyUnits, key_units
 from specsim.simulation.memory.protocols import Match
-from specsim.simulation.memory.window import reachable_match, save_window
+from specsim.simulation.memory.window import evict_behind_window, reachable_match, save_window
+
+AllocateChunk = Callable[[Memory, Holding, int], SlotRange]
+"""As ``allocate_chunk``."""
+
+EvictWindow = Callable[[Memory, Holding, int], list[int]]
+"""As ``evict_behind_window``."""
 
 
 def match_prefix(memory: Memory, fill: Sequence[int], *, key_units: KeyUnits = key_units) -> Match:
@@ -64,6 +70,32 @@ def allocate_chunk(memory: Memory, holding: Holding, end: int) -> SlotRange:
     (given,) = extend_holdings(memory, [holding], [end])
     holding.books = holding.books.fill(end)
     return given
+
+
+def allocate_loaded(
+    memory: Memory,
+    holding: Holding,
+    num_positions: int,
+    *,
+    allocate_chunk: AllocateChunk = allocate_chunk,
+    evict_behind_window: EvictWindow = evict_behind_window,
+) -> list[int]:
+    """Allocate the front of a text whose KV is loaded; return the full slots that have lost their SWA slots.
+
+    Page by page, because a window passes most of a text: the SWA pool need not hold it at once.
+
+    Raises
+    ------
+    SpecRejection
+        OUT_OF_SLOTS; the pages before are allocated.
+    """
+    size, start = memory.page_size, len(holding.slots)
+    borders = range(floor_to(start, size) + size, num_positions, size) if memory.swa is not None else ()
+    lost = []
+    for end in (*borders, num_positions):
+        allocate_chunk(memory, holding, end)
+        lost += evict_behind_window(memory, holding, end)
+    return lost
 
 
 def publish_prefix(

@@ -5,8 +5,8 @@ the host when it is queued, lengths and slots are entries of arrays. A row that 
 slot 0.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 ArrayT = TypeVar("ArrayT")
@@ -166,6 +166,16 @@ class TargetOutput(Generic[ArrayT]):
     hidden_states: ArrayT | None
     sampling_logits: ArrayT | None = None
     reported_states: ArrayT | None = None
+
+    def mapped(self, change: Callable[[ArrayT], ArrayT]) -> "TargetOutput[ArrayT]":
+        """Return the output with every array that the forward returned changed, row by row."""
+        hidden_states, sampling_logits = self.hidden_states, self.sampling_logits
+        return replace(
+            self,
+            logits=change(self.logits),
+            hidden_states=None if hidden_states is None else change(hidden_states),
+            sampling_logits=None if sampling_logits is None else change(sampling_logits),
+        )
 
 
 @dataclass(frozen=True)

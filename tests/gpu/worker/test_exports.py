@@ -12,6 +12,7 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import sizes_for
@@ -28,8 +29,8 @@ def started(worker, requests):
     return engine
 
 
-def asked():
-    return [Request(number, [number, 5, 7, 2][: 2 + number], 9) for number in range(2)]
+def asked(num_tokens=9):
+    return [Request(number, [number, 5, 7, 2][: 2 + number], num_tokens) for number in range(2)]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -59,6 +60,65 @@ def test_both_layers_hand_out_the_same(loop, page_size):
                         np.testing.assert_array_equal(got, expected)
                 num_compared += 1
     assert num_compared >= 3
+
+
+KINDS = {"window": (PoolKind.SWA, 4), "states": (PoolKind.HYBRID, 0), "latent": (PoolKind.MLA, 0)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("places", [(0, 1), (1, 0), (1, 1)], ids=["onto gpu", "off gpu", "on gpu"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_text_goes_on_on_either_layer(loop, places, kind):
+    """The tree of one engine on slots, then a chain of another one on pages of four."""
+    pool, window = KINDS[kind]
+    model, requests = HashModel(32, 5, 0.9, target_pool=pool, window=window), asked(20)
+    handed, config, page_size = None, TREE, 1
+    for place in places:
+        sizes = sizes_for(config, requests, 2, page_size, window)
+        worker = LOOPS[loop][place](config, (load_model, load_on_device)[place](model), sizes)
+        engine = Engine(worker, 2, shuffle_seed=3)
+        for number, request in enumerate(requests):
+            engine.submit(request) if handed is None else engine.load(request, handed[number])
+        for _ in range(2):
+            engine.step()
+        if handed is None:
+            handed = [engine.hand_over(request) for request in requests]
+            requests, config, page_size = [request.elsewhere() for request in requests], SpecConfig(1, 2, 3), 4
+    for request in requests:
+        taken, expected = engine.hand_over(request), computed(model, request, config)
+        assert taken.lengths == expected.lengths
+        for name, layers in expected.contents.items():
+            for got, wanted in zip(taken.contents[name], layers, strict=True):
+                both = min(len(got), len(wanted)) if name == "swa_kv" else len(wanted)
+                np.testing.assert_array_equal(got[len(got) - both :], wanted[len(wanted) - both :])
+    engine.run()
+    for request in requests:
+        assert request.output == greedy_decode(model, request.prompt, 20)
+
+
+def computed(model, request, config):
+    """Return what the reference hands over that has computed the text itself."""
+    text = Request(5, request.fill[:-1], 3)
+    worker = ReferenceWorker(config, load_model(model), sizes_for(config, [text], 1, window=model.window))
+    engine = Engine(worker, 1)
+    engine.submit(text)
+    engine._take_turn(engine._launch_prefill)
+    return engine.hand_over(text)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["reference", "gpu"])
+def test_a_slot_without_a_window_leaves_zeros(place):
+    """The window has passed the first positions of a long prompt: no SWA slot is theirs."""
+    model = HashModel(32, 5, 0.9, target_pool=PoolKind.SWA, window=4)
+    request = Request(0, list(range(20)), 9)
+    worker = LOOPS["v2"][place](TREE, (load_model, load_on_device)[place](model), sizes_for(TREE, [request], 1, 1, 4))
+    engine = started(worker, [request])
+    engine.step()
+    engine.step()
+    contents = worker.export(request.row, request.slots[: request.num_committed])
+    is_zero = [not row.any() for row in contents["swa_kv"][0]]
+    assert is_zero.index(False) == engine.hand_over(request).window_start > 0
+    assert not any(is_zero[is_zero.index(False) :])
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["reference", "gpu"])

@@ -31,6 +31,7 @@ ON_OPERATIONS = {
     "sampled_engine.engine_emits_the_law_of_its_grammar",
     "worker_pages.beams_begin_with_the_end_of_their_text",
     "ruled_engine.engine_emits_the_law_of_its_rules",
+    "loaded_engine.a_sampled_text_goes_on_on_its_noise",
     "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
     "padded_engine.an_idle_rank_runs_each_forward",
     "padded_engine.padded_drafts_of_each_kind_are_plain_runs",

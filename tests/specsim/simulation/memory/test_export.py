@@ -13,8 +13,10 @@ from specsim.simulation.memory import (
     Memory,
     PageAllocator,
     RowAllocator,
+    SwaAllocator,
     admit_request,
     allocate_chunk,
+    allocate_loaded,
     export_text,
     release_finished,
     release_retracted,
@@ -111,3 +113,16 @@ def test_a_page_of_two_transfers_waits_for_both():
     assert exports.keep(of_pages(3, 4).slots) == list(of_pages(4).slots)
     assert exports.end(numbers[0]) == []
     assert exports.end(numbers[1]) == list(of_pages(3).slots)
+
+
+def test_a_text_is_loaded_page_by_page_where_a_window_passes_most_of_it():
+    """Twenty positions, a window of five on pages of four: the last page keeps its SWA slots."""
+    swa = SwaAllocator(PageAllocator(40, 4), PageAllocator(16, 4))
+    memory = Memory(swa, RowAllocator(3), 40, swa=swa, window=5)
+    holding = Holding(Books())
+    admit_request(memory, holding, list(range(21)))
+    lost = allocate_loaded(memory, holding, 20)
+    assert holding.books.num_committed == len(holding.slots) == 20
+    assert [slot > 0 for slot in swa.swa_slots(holding.slots)] == [False] * 16 + [True] * 4
+    assert lost == holding.slots[:16]
+    Ledger(memory).check({0: holding})
