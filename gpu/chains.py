@@ -74,14 +74,17 @@ class ChainCut:
         return bool(self.mode == chains.FILTERS)
 
 
-def cut_chains(call: Call, largest_precise: int) -> ChainCut:
-    """Return how the rows of a call are cut; weights are in float64 up to a size of vocabularies."""
+def cut_chains(call: Call, largest_precise: int, *, as_blocks: bool = False) -> ChainCut:
+    """Return how the rows of a call are cut; weights are in float64 up to a size of vocabularies.
+
+    Chains that are judged as blocks are judged, and filtered, by launches of their own.
+    """
     target, draft = call.arguments["target_logits"], call.arguments["draft_logits"]
     sides = [side for side in (target, draft) if side is not None]
     vocab, width = target.shape[1], max(side.shape[1] for side in sides)
     num_levels, is_filtered = (
         count_tokens(call.axes["max_num_drafts"]),
-        any(call.arguments[name] is not None for name in FILTERS),
+        as_blocks or any(call.arguments[name] is not None for name in FILTERS),
     )
     level_bytes = call.axes["request"] * sum(side.shape[1] * side.element_size() for side in sides)
     num_ahead = num_levels if is_filtered else max(1, min(num_levels, BYTES_AHEAD // level_bytes))

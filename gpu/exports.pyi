@@ -10,6 +10,7 @@ from specsim.operations.outputs import (
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     CapAcceptedDraftsOutputs,
+    ChainBlockVerificationFromLogitsOutputs,
     ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
@@ -173,6 +174,22 @@ def chain_block_verification(
     max_num_drafts: int,
 ) -> ChainBlockVerificationOutputs[torch.Tensor]:
     """Verification of ragged chains whose drafts are judged together, each chain as a block."""
+
+def chain_block_verification_from_logits(
+    draft_tokens: torch.Tensor,
+    cu_num_drafts: torch.Tensor,
+    uniform_samples: torch.Tensor,
+    uniform_samples_for_final_sampling: torch.Tensor,
+    draft_logits: torch.Tensor | None,
+    target_logits: torch.Tensor,
+    temperature: torch.Tensor,
+    top_k: torch.Tensor | None,
+    top_p: torch.Tensor | None,
+    min_p: torch.Tensor | None,
+    draft_temperature: torch.Tensor,
+    max_num_drafts: int,
+) -> ChainBlockVerificationFromLogitsOutputs[torch.Tensor]:
+    """Verification of ragged chains as blocks from raw logits of target and draft."""
 
 def chain_speculative_sampling(
     draft_tokens: torch.Tensor,
@@ -793,6 +810,7 @@ __all__ = [
     "build_tree",
     "cap_accepted_drafts",
     "chain_block_verification",
+    "chain_block_verification_from_logits",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
     "commit_inject_layout",

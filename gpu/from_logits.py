@@ -5,16 +5,24 @@ from typing import Any
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
-from specsim.gpu.chains import buffers_of, cut_chains, filters_of, reading_of, walking_of
-from specsim.gpu.kernels.from_logits import chain_rows, chains, filtered_chains, greedy, sampled, statistics
-from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, ceil_div, power_of_two
+from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE
+from specsim.gpu.chains import FILTERS, buffers_of, cut_chains, filters_of, reading_of, walking_of
+from specsim.gpu.kernels.from_logits import (
+    chain_fronts,
+    chain_rows,
+    chains,
+    filtered_chains,
+    greedy,
+    sampled,
+    statistics,
+)
+from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
-from specsim.gpu.launching.plan import Plan, strides_of
-from specsim.gpu.verify import choose_greedily, follow_choices
+from specsim.gpu.launching.plan import Plan, Size, strides_of
+from specsim.gpu.verify import follow_choices, read_shares
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -47,11 +55,11 @@ NARROW_PROGRAMS = 64
 MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
 
-GREEDY_CHUNK = 8192
-"""Logits that a program of the greedy walk reads where requests alone fill a GPU: 32 a thread of eight warps."""
+GREEDY_CHUNK, GREEDY_WARPS = 8192, 4
+"""Logits that a program of the greedy walk reads where requests alone fill a GPU, and its warps: 64 a thread."""
 
 MOST_GREEDY_CHUNKS = 256
-"""Chunks of a row in the greedy walk: what one program of 256 threads merges, one a thread."""
+"""Chunks of a row in the greedy walk: what one program merges, two a thread."""
 
 PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
@@ -67,15 +75,15 @@ LARGEST_PRECISE = 4096
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
 
-    Where rows are few, all of them are read at once before one walk.
+    Where rows are few, all of them are read in one launch, and walked in another.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
     if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
-        choices: Buffers = {"target_predict": call.scratch(num_requests, num_nodes, dtype=torch.int64)}
-        return [*choose_greedily(call, logits, choices), follow_choices(call, choices)]
+        plan, shares = read_shares(call, logits, keeps_shares=True)
+        return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
@@ -99,12 +107,12 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
                 "row_sizes": (vocab, *logits.stride()),
             },
             constants={
-                "NODES": power_of_two(num_nodes),
+                "NODES": max(WARP_SIZE, power_of_two(num_nodes)),
                 "STEPS": power_of_two(path_width(num_steps)),
                 "CHUNKS": power_of_two(num_chunks),
             },
             tunables={"CHUNK": chunk},
-            num_warps=max(1, min(NUM_WARPS, chunk // 256)),
+            num_warps=max(1, min(GREEDY_WARPS, chunk // 256)),
         )
         for level in range(num_levels + 1)
     ]
@@ -227,6 +235,89 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
         of_level = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
         launches += [Launch(of_level, of_rows, outputs, statistic), Launch(judge, inputs, outputs, scratch)]
     return [*launches, walk]
+
+
+@operation
+def chain_block_verification_from_logits(call: Call) -> list[Launch]:
+    """Accept ragged chains from raw logits as blocks, in seven launches whatever their drafts; in six of certain ones.
+
+    Draft rows are read; parameters of requests are written for their rows; the target's rows are read over chunks, and
+    filtered, one a program. Then blocks of what every front leaves are added up, all fronts of a request are judged at
+    once, and the last launch draws as that of a filtered chain does.
+    """
+    axes, target = call.axes, call.arguments["target_logits"]
+    num_requests, num_rows, vocab = axes["request"], len(target), target.shape[1]
+    if num_requests == 0:
+        return []
+    cut = cut_chains(call, LARGEST_PRECISE, as_blocks=True)
+    inputs, outputs, scratch = buffers_of(call, cut)
+    num_parts, is_precise = cut.num_rest_blocks * cut.rest_tile[0], bool(cut.constants["PRECISE"])
+    num_units = (cut.num_levels - 2) * cut.num_rest_blocks
+    programs, width = chunks_to_fill(num_requests, max(1, num_units)), power_of_two(cut.num_levels)
+    given = call.contiguous(*[name for name in FILTERS if call.arguments[name] is not None])
+    single, double, whole = torch.float32, torch.float64, torch.int32
+    row_filter = tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, whole, single, single))
+    current, of_chunks = call.scratch(1, dtype=whole), _chunk_statistics(call, num_rows, vocab)
+    inputs = {**inputs, **given}
+    scratch = {
+        **scratch,
+        "row_filter": row_filter,
+        "walk": (current, *of_chunks),
+        "law": tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, double, single, whole)),
+        "front": (
+            call.scratch(num_requests, cut.num_levels, dtype=double),
+            call.scratch(num_requests, cut.num_levels, num_parts, dtype=double),
+        ),
+    }
+    lengths: dict[str, Size] = {name: cut.sizes[name] for name in ("num_drafted", "max_num_drafts")}
+    of_walk = {**cut.constants, "WIDTHS": (width, power_of_two(cut.num_blocks))}
+    spread = Plan(
+        chain_fronts._spread_filters_kernel,
+        grid=(num_requests,),
+        sizes=lengths,
+        constants={**{f"{name}_ptr": None for name in FILTERS if name not in given}, "WIDTH": width},
+    )
+    settle = Plan(
+        chain_fronts._filter_chain_rows_kernel,
+        grid=(num_rows,),
+        sizes={
+            "num_chunks": ceil_div(vocab, chunk_of(vocab)),
+            "vocab": vocab,
+            **strides_of(target, "row", "column"),
+        },
+        constants={"CHUNKS": power_of_two(ceil_div(vocab, chunk_of(vocab))), **_kind_of_rows(target, is_precise)},
+        tunables={"SEARCH": _search_of(vocab)},
+        num_warps=NUM_WARPS,
+    )
+    weigh = Plan(
+        chain_fronts._weigh_chain_fronts_kernel,
+        grid=(num_requests, programs),
+        sizes={
+            **cut.sizes,
+            "num_rest_blocks": cut.num_rest_blocks,
+            "units_per_program": ceil_div(max(0, num_units), programs),
+        },
+        constants=of_walk,
+        tunables={"TILE": cut.rest_tile},
+        num_warps=cut.num_warps,
+    )
+    judge = Plan(
+        chain_fronts._judge_chain_fronts_kernel,
+        grid=(num_requests,),
+        sizes={**lengths, "num_parts": num_parts, "row_sizes": cut.sizes["row_sizes"]},
+        constants={name: value for name, value in of_walk.items() if name != "draft_logits_ptr"},
+        tunables={"PART": max(1, min(power_of_two(num_parts), MASSES // width))},
+        num_warps=cut.num_warps,
+    )
+    walk = Plan(chains._walk_chains_kernel, **walking_of(call, cut))
+    of_rows: Buffers = {"logits": target, "filter": row_filter}
+    statistic: Buffers = {"current": current, "statistic": of_chunks}
+    read = [Plan(chain_rows._read_chain_rows_kernel, **reading_of(call, cut))] if cut.num_sides > 1 else []
+    return [
+        *[Launch(plan, inputs, outputs, scratch) for plan in (*read, spread)],
+        Launch(_statistics_plan(target, num_rows, 1, -1, is_precise), of_rows, outputs, statistic),
+        *[Launch(plan, inputs, outputs, scratch) for plan in (settle, weigh, judge, walk)],
+    ]
 
 
 def _statistics_plan(

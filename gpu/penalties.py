@@ -1,15 +1,21 @@
 """Penalties: logits of tokens that a text holds already."""
 
 from specsim.gpu.kernels import penalties as kernels
-from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.blocks import WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
 
-TOKENS, REGISTERS = 1024, 64
-"""Tokens of a program, eight a thread of four warps, and registers of a thread: a multiprocessor has room for eight."""
+TOKENS, REGISTERS = 256, 56
+"""Tokens of a program, four a thread of two warps, and registers of a thread: a multiprocessor holds eighteen."""
+
+MOST_WARPS = 8
+"""Warps of a program at most, where its tokens are more."""
+
+UNIT = 4
+"""Neighbouring logits of a thread: 16 bytes of float32, which are written at once."""
 
 INPUTS = (
     "token_counts",
@@ -35,10 +41,11 @@ def apply_penalties(call: Call) -> Launch | None:
     return Launch(
         Plan(
             kernels._apply_penalties_kernel,
-            grid=(num_requests * ceil_div(num_nodes, group), num_blocks),
+            grid=(num_requests * ceil_div(num_nodes, group) * num_blocks,),
             sizes={"num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants={"EXACT": bool(call.axes["exact"]), "NODES": nodes},
-            tunables={"GROUP": group, "BLOCK": tokens},
+            tunables={"GROUP": group, "BLOCK": tokens, "UNIT": min(tokens, UNIT)},
+            num_warps=max(1, min(MOST_WARPS, tokens // (WARP_SIZE * UNIT))),
             options={"enable_fp_fusion": False, "maxnreg": REGISTERS},
         ),
         inputs={"logits": logits, **call.contiguous(*INPUTS)},

@@ -19,6 +19,9 @@ WORD_BITS = kernels.WORD_BITS.value
 PAIRS = 4096
 """Pairs of nodes that a program compares at once: 32 a thread of four warps, in registers."""
 
+PAIRS_OF_A_WARP = 256
+"""Pairs of nodes that a warp compares while requests are few: eight a thread."""
+
 PREFIX_WORDS = 128
 """Words of 8 bytes that a row of the full mask's prefix is filled with at a time: one a thread of four warps."""
 
@@ -33,8 +36,9 @@ FEW_PREFIX_ROWS, MANY_PREFIX_ROWS = 16, 4
 def build_tree(call: Call) -> Launch | None:
     """Turn kept candidates into draft tokens, links, positions and mask; one launch, parallel over nodes.
 
-    Grid: request, then one program for each 64 mask columns, then as many as fill the GPU for the full mask's prefix
-    columns. An orphan stays unlinked, sees the root and itself, and stands at the committed length plus one.
+    Grid: request, then while requests are few one program for links, then one for each 64 mask columns, then as many
+    as fill the GPU for the full mask's prefix columns. An orphan stays unlinked, sees the root and itself, and stands
+    at the committed length plus one.
     """
     axes, outputs, mode = call.axes, call.outputs, call.axes["mask_mode"]
     mask = outputs.tree_mask
@@ -45,10 +49,11 @@ def build_tree(call: Call) -> Launch | None:
     nodes, num_words = power_of_two(num_nodes), ceil_div(num_nodes, WORD_BITS)
     prefix_rows = FEW_PREFIX_ROWS if num_requests <= FEW_REQUESTS else MANY_PREFIX_ROWS
     num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, prefix_rows)) if is_full else 0
+    num_apart = int(chunks_to_fill(num_requests, 2, 2 * FEW_REQUESTS) > 1)
     return Launch(
         Plan(
             kernels._build_tree_kernel,
-            grid=(num_requests, num_words + num_shares),
+            grid=(num_requests, num_apart + num_words + num_shares),
             sizes={
                 "num_requests": num_requests,
                 "num_nodes": num_nodes,
@@ -62,15 +67,15 @@ def build_tree(call: Call) -> Launch | None:
                 # NOTE: each round doubles the ancestors that are known.
                 "ROUNDS": (min(axes["num_steps"], num_nodes) - 1).bit_length(),
                 "NODES": nodes,
-                "COLUMNS": min(nodes, WORD_BITS),
                 "NUM_WORDS": num_words,
                 "REQUESTS": power_of_two(num_requests) if is_full else 1,
+                "LINKS": -num_apart,
             },
             tunables={
                 "BLOCK": _block(nodes),
                 "PREFIX": (choose_block(num_nodes, prefix_rows), PREFIX_WORDS),
             },
-            num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
+            num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2, 16),
         ),
         inputs={
             "kept": call.group("parent_list", "top_scores_index", "draft_tokens"),
@@ -98,7 +103,7 @@ def reconstruct_indices_from_tree_mask(call: Call) -> Launch | None:
             sizes={"num_nodes": num_nodes, **strides_of(mask, "request", "row", "column")},
             constants={"NODES": nodes},
             tunables={"BLOCK": _block(nodes)},
-            num_warps=_num_warps(nodes, num_requests, 2),
+            num_warps=_num_warps(nodes, num_requests, 2, 8),
         ),
         inputs={"tree_mask": mask, **call.contiguous("seq_lens")},
         outputs={"link": _links(call.outputs)},
@@ -115,6 +120,8 @@ def _block(nodes: int) -> int:
     return choose_block(nodes, max(PAIRS // nodes, 1), max(LARGEST_TILE // nodes, 1))
 
 
-def _num_warps(nodes: int, num_requests: int, fewest: int) -> int:
+def _num_warps(nodes: int, num_requests: int, fewest: int, most: int) -> int:
     """Return many warps while requests are few, so that each ends early, and few once they queue for the GPU."""
-    return max(1, min(8, nodes // 8)) if num_requests <= FEW_REQUESTS or nodes > 64 else fewest
+    if num_requests <= FEW_REQUESTS:
+        return max(1, min(most, max(nodes // 8, nodes * nodes // PAIRS_OF_A_WARP)))
+    return fewest if nodes <= WORD_BITS else min(8, nodes // 8)

@@ -45,6 +45,7 @@ from specsim.reference.extend import (
 )
 from specsim.reference.following import commit_output_tokens, forbid_tokens
 from specsim.reference.from_logits import (
+    chain_block_verification_from_logits,
     chain_speculative_sampling_from_logits,
     verify_tree_greedy_from_logits,
     verify_tree_sampled_from_logits,
@@ -111,6 +112,7 @@ __all__ = [
     "build_tree",
     "cap_accepted_drafts",
     "chain_block_verification",
+    "chain_block_verification_from_logits",
     "chain_speculative_sampling",
     "chain_speculative_sampling_from_logits",
     "commit_inject_layout",

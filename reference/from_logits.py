@@ -1,10 +1,14 @@
 """Acceptance straight from raw logits: trees by composing the operations that it replaces, chains in log space."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts, count_tokens
 from specsim.operations.outputs import (
+    ChainBlockVerificationFromLogitsOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     VerifyTreeGreedyFromLogitsOutputs,
     VerifyTreeSampledFromLogitsOutputs,
@@ -12,7 +16,7 @@ from specsim.operations.outputs import (
 from specsim.reference.acceptance import tree_speculative_sampling_target_only
 from specsim.reference.probabilities import target_probabilities
 from specsim.reference.verify import argmax_target_predict, verify_tree_greedy
-from specsim.reference.walks import logit_chain, walk_chain_from_logits
+from specsim.reference.walks import LogitChain, logit_chain, walk_block_from_logits, walk_chain_from_logits
 from specsim.validation.checking import check_call
 
 
@@ -213,13 +217,85 @@ def chain_speculative_sampling_from_logits(
     temperature, draft x is accepted if ``log p(x) > log coin + log q(x)`` and q(x) > 0. The first rejection draws from
     ``max(p - q, 0)``; after the end of a draft the last token is drawn from p.
     """
-    arguments = dict(locals())
-    axes = check_call("chain_speculative_sampling_from_logits", arguments)
-    max_num_drafts = axes["max_num_drafts"]
-    output_tokens = np.full((axes["request"], count_tokens(max_num_drafts)), -1, dtype=np.int32)
+    return ChainSpeculativeSamplingFromLogitsOutputs(
+        *_walk_chains("chain_speculative_sampling_from_logits", locals(), walk_chain_from_logits)
+    )
+
+
+def chain_block_verification_from_logits(
+    draft_tokens: Array,
+    cu_num_drafts: Array,
+    uniform_samples: Array,
+    uniform_samples_for_final_sampling: Array,
+    draft_logits: Array | None,
+    target_logits: Array,
+    temperature: Array,
+    top_k: Array | None,
+    top_p: Array | None,
+    min_p: Array | None,
+    draft_temperature: Array,
+    max_num_drafts: int,
+) -> ChainBlockVerificationFromLogitsOutputs[Array]:
+    """Accept ragged chains, the drafts of each judged together as a block, from raw logits of target and draft.
+
+    Parameters
+    ----------
+    draft_tokens : int64 [drafted]
+        The drafts of all requests one after another; a -1 ends the draft of its request.
+    cu_num_drafts : int32 [request+1]
+        Where each request's drafts start.
+    uniform_samples : float32 [drafted]
+        One coin a draft. All of them are asked: a coin that keeps no draft ends nothing.
+    uniform_samples_for_final_sampling : float32 [request]
+        The coin of the last token.
+    draft_logits : float32 or bfloat16 [drafted, draft_vocab] or None
+        As in ``chain_speculative_sampling_from_logits``.
+    target_logits : float32 or bfloat16 [drafted+request, vocab]
+        As in ``chain_speculative_sampling_from_logits``.
+    temperature : float32 [request]
+        0 is greedy: a draft has to be the first largest logit, and no coin and no draft row is read.
+    top_k : int32 [request] or None
+        At least 1; None keeps every token.
+    top_p, min_p : float32 [request] or None
+        None keeps every token.
+    draft_temperature : float32 [request]
+        What the draft's logits were divided by; 0 says that a request's drafts were not drawn.
+    max_num_drafts : int
+        The longest draft that an output row holds.
+
+    Returns
+    -------
+    output_tokens : int32 [request, draft+1]
+        The accepted drafts and one more token, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted drafts.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the offsets do not cut the drafts; COUNT_OUT_OF_RANGE: a draft is too long;
+        COIN_OUT_OF_RANGE, TOKEN_OUT_OF_RANGE, TEMPERATURE_OUT_OF_RANGE, PROBABILITY_OUT_OF_RANGE; NAN_SCORE,
+        INFINITE_LOGIT, EMPTY_DISTRIBUTION: of a row that is read.
+
+    Notes
+    -----
+    Source: semantics B.9b, B.9c. The rule is that of ``chain_block_verification``, the share of the first j drafts
+    being the exponential of the running sum of ``log p(x) - log q(x)``, cut at 0 after each. The rows of all drafts are
+    read, those of a greedy request up to the first draft that is not its choice; the row after all drafts is read where
+    all are kept.
+    """
+    return ChainBlockVerificationFromLogitsOutputs(
+        *_walk_chains("chain_block_verification_from_logits", locals(), walk_block_from_logits)
+    )
+
+
+def _walk_chains(name: str, arguments: dict[str, Any], walk: Callable[[LogitChain], list[int]]) -> tuple[Array, Array]:
+    """Walk the chains of a call one after another; return the output tokens and the accepted drafts of each."""
+    axes = check_call(name, arguments)
+    output_tokens = np.full((axes["request"], count_tokens(axes["max_num_drafts"])), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
     for request in range(axes["request"]):
-        tokens = walk_chain_from_logits(logit_chain(arguments, request))
+        tokens = walk(logit_chain(arguments, request))
         output_tokens[request, : len(tokens)] = tokens
         num_accepted_drafts[request] = count_drafts(len(tokens))
-    return ChainSpeculativeSamplingFromLogitsOutputs(output_tokens, num_accepted_drafts)
+    return output_tokens, num_accepted_drafts

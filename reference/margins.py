@@ -40,6 +40,7 @@ from specsim.reference.walks import (
     Coins,
     DraftTree,
     LogitChain,
+    block_of_logits,
     draw,
     log_of,
     logit_chain,
@@ -112,14 +113,15 @@ def chain_block_verification(arguments: Arguments) -> Array:
             None if draft_probs is None else draft_probs[first:last],
             arguments["target_probs"][first + request : last + request + 1],
         )
-        margins.append(_block_margin(block, _coins(arguments, request, slice(first, last))))
+        # NOTE: every draft rounds the shares after it once more.
+        bound = rounding_bound(len(block.target[0])) * count_tokens(len(block.tokens))
+        margins.append(_block_margin(block, _coins(arguments, request, slice(first, last)), bound, is_given=True))
     return np.array(margins, dtype=np.float64)
 
 
-def _block_margin(block: Block, coins: Coins) -> float:
-    """Return the margin of one block; every draft rounds the shares after it once more."""
-    bound = rounding_bound(len(block.target[0])) * count_tokens(len(block.tokens))
-    is_whole, kept, margins = _shares_that_are_whole(block, bound), len(block.tokens), list[float]()
+def _block_margin(block: Block, coins: Coins, bound: float, *, is_given: bool) -> float:
+    """Return the margin of one block whose shares may be off by ``bound``; given probabilities are exact."""
+    is_whole, kept, margins = _shares_that_are_whole(block, bound, is_given), len(block.tokens), list[float]()
     while kept > 0:
         coin, share = float(coins.each[kept - 1]), block.shares[kept]
         if not is_whole[kept] and share > 0:
@@ -138,13 +140,13 @@ def _block_margin(block: Block, coins: Coins) -> float:
     return min(margins)
 
 
-def _shares_that_are_whole(block: Block, bound: float) -> list[bool]:
+def _shares_that_are_whole(block: Block, bound: float, is_given: bool) -> list[bool]:
     """Return which shares are 1 however they are rounded."""
     is_whole = [True]
     for place, token in enumerate(block.tokens):
         p, q = block.target[place][token], block.proposal[place][token]
         is_clear = block.shares[place] * p > q * (1 + bound)
-        is_whole.append(bool(q > 0 and ((is_whole[-1] and p >= q) or is_clear)))
+        is_whole.append(bool(q > 0 and ((is_given and is_whole[-1] and p >= q) or is_clear)))
     return is_whole
 
 
@@ -167,6 +169,14 @@ def chain_speculative_sampling_from_logits(arguments: Arguments) -> Array:
     """Return the margin of each request: the least of its coins and of the filters of the rows that it visits."""
     return np.array(
         [_chain_margin(logit_chain(arguments, request)) for request in range(len(arguments["temperature"]))],
+        dtype=np.float64,
+    )
+
+
+def chain_block_verification_from_logits(arguments: Arguments) -> Array:
+    """Return the margin of each request: the least of its block and of the filters of the rows that it reads."""
+    return np.array(
+        [_logit_block_margin(logit_chain(arguments, request)) for request in range(len(arguments["temperature"]))],
         dtype=np.float64,
     )
 
@@ -224,6 +234,29 @@ def _chain_margin(chain: LogitChain) -> float:
         if is_last:
             margins.append(_margin_of_rest(log_p, log_q, chain.coins.final, token, bound))
     return min(margins)
+
+
+def _logit_block_margin(chain: LogitChain) -> float:
+    """Return the margin of one block from logits; the errors of all rows that its shares are made of add up.
+
+    A draft whose own probability may be 0 elsewhere is not kept there.
+    """
+    if chain.temperature == 0:
+        # NOTE: logits are compared with each other, and nothing is rounded.
+        return INFINITE
+    block = block_of_logits(chain)
+    num_drafts, kept = len(block.tokens), block.kept_by(chain.coins)
+    bound, margins = rounding_bound(len(block.target[0])), list[float]()
+    if any(0 < row[token] < UNDERFLOW for token, row in zip(block.tokens, block.proposal, strict=True)):
+        return 0.0
+    for place in range(num_drafts + (kept == num_drafts)):
+        bound += _bound_of_laws(chain, place, place < num_drafts)
+        if chain.is_filtered:
+            row = chain.target_logits[place]
+            slack = row_bound(row, chain.temperature)
+            margins.append(margin_of_filters(row, chain.temperature, *chain.filters) / slack)
+            bound += slack
+    return min([*margins, _block_margin(block, chain.coins, bound, is_given=False)])
 
 
 def _bound_of_laws(chain: LogitChain, place: int, has_draft: bool) -> float:
@@ -329,6 +362,7 @@ MARGINS: dict[str, Callable[[Arguments], Array]] = {
         chain_block_verification,
         verify_tree_sampled_from_logits,
         chain_speculative_sampling_from_logits,
+        chain_block_verification_from_logits,
         sample_target_predict,
     )
 }

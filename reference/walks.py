@@ -137,9 +137,7 @@ def walk_block(
     Coins are asked from the last draft on: the first that says so keeps its draft and all before it.
     """
     block = Block.of(drafts, draft_probs, target_probs)
-    kept = len(block.tokens)
-    while kept > 0 and not decide.is_below(float(coins.each[kept - 1]), block.chance_of(kept)):
-        kept -= 1
+    kept = block.kept_by(coins, decide)
     return [*block.tokens[:kept], decide.draw(block.rest_after(kept), coins.final)]
 
 
@@ -177,6 +175,13 @@ class Block:
             p, q = float(wanted[token]), float(offered[token])
             shares.append(min(shares[-1] * p / q, 1.0) if q > 0 else 0.0)
         return cls(tokens, target, proposal, shares)
+
+    def kept_by(self, coins: Coins, decide: Decisions = PLAIN) -> int:
+        """Return how many drafts are kept: coins are asked from the last draft on, and the first that says so ends."""
+        kept = len(self.tokens)
+        while kept > 0 and not decide.is_below(float(coins.each[kept - 1]), self.chance_of(kept)):
+            kept -= 1
+        return kept
 
     def rest_after(self, kept: int) -> Array:
         """Return what the token after so many drafts is drawn from: max(r p - q, 0), after all of them p."""
@@ -273,6 +278,31 @@ def walk_chain_from_logits(chain: LogitChain) -> list[int]:
             return [*tokens, draw(rest_of(log_p, log_q), chain.coins.final)]
         tokens.append(token)
     return [*tokens, draw(np.exp(chain.target_law(len(tokens))), chain.coins.final)]
+
+
+def walk_block_from_logits(chain: LogitChain) -> list[int]:
+    """Return the output tokens of one chain from raw logits, judged as a block (semantics B.9b); a draft of -1 ends it.
+
+    Where rounding has left nothing of max(r p - q, 0), the token after the drafts is drawn from p.
+    """
+    if chain.temperature == 0:
+        return walk_chain_greedily(chain)
+    block = block_of_logits(chain)
+    kept = block.kept_by(chain.coins)
+    rest = block.rest_after(kept)
+    return [*block.tokens[:kept], draw(rest if rest.any() else block.target[kept], chain.coins.final)]
+
+
+def block_of_logits(chain: LogitChain) -> Block:
+    """Return the block of a chain from raw logits; its shares are sums of logarithms."""
+    tokens = list(takewhile(lambda token: token >= 0, chain.drafts))
+    target = [chain.target_law(place) for place in range(len(tokens) + 1)]
+    proposal = [chain.draft_law(place) for place in range(len(tokens))]
+    log_share, shares = 0.0, [1.0]
+    for token, log_p, log_q in zip(tokens, target, proposal, strict=False):
+        log_share = min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else -np.inf
+        shares.append(float(np.exp(log_share)))
+    return Block(tokens, [np.exp(row) for row in target], [np.exp(row) for row in proposal], shares)
 
 
 def walk_chain_greedily(chain: LogitChain) -> list[int]:

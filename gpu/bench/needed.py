@@ -141,6 +141,22 @@ def rows_of_blocks(name: str) -> Count:
     return count
 
 
+def logits_of_blocks(name: str) -> Count:
+    """Return a count of the logits of one side that a block reads: of every draft's row, for its sum.
+
+    After all drafts the target's last row is drawn from.
+    """
+
+    def count(call: Known) -> int:
+        kept, most = call["num_accepted_drafts"], call["output_tokens"].shape[1] - 1
+        num_last = int((kept == most).sum()) if name == "target_logits" else 0
+        return (kept.numel() * most + num_last) * int(call[name].shape[1])
+
+    return count
+
+
+LOGITS_OF_BLOCKS: Counts = {name: logits_of_blocks(name) for name in ("target_logits", "draft_logits")}
+
 ROWS_OF_BLOCKS: Counts = {name: rows_of_blocks(name) for name in ("target_probs", "draft_probs")}
 
 

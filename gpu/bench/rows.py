@@ -13,6 +13,7 @@ from specsim.gpu.bench import drawn
 from specsim.gpu.bench.from_logits import EVERYTHING, NUM_STEPS, TEMPERATURE, TOP_K, TOP_P, chain_inputs
 from specsim.gpu.bench.iteration import HASH_VOCAB, PAGE_SIZE
 from specsim.gpu.bench.needed import (
+    LOGITS_OF_BLOCKS,
     ROWS_OF_BLOCKS,
     as_many,
     attended,
@@ -186,6 +187,12 @@ ROWS: tuple[Row, ...] = (
                 int((call["num_accepted_drafts"] + 1).clamp(max=NUM_STEPS).sum()) * call["draft_logits"].shape[1]
             ),
         },
+        "5 drafts, bf16, temperature alone",
+    ),
+    Row(
+        "chain_block_verification_from_logits",
+        lambda it: chain_inputs(it.batch, it.sizes.vocab),
+        LOGITS_OF_BLOCKS,
         "5 drafts, bf16, temperature alone",
     ),
     # sampled_verify

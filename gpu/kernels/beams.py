@@ -301,6 +301,6 @@ def _plant_trees_kernel(
         ROUNDS,
         NODES,
         COMPARED,
-        NODES,
         False,
+        0,
     )

@@ -64,11 +64,11 @@ def is_filtered(settings, vocab):
 
 
 @triton.jit(do_not_specialize=["num_rows"])
-def _forget_rows_kernel(num_read_ptr, num_rows, BLOCK: tl.constexpr):
-    """Set the numbers of chunks that have been read to 0."""
+def _forget_rows_kernel(count_ptr, num_rows, BLOCK: tl.constexpr):
+    """Set the numbers of programs that have finished a stage of each row to 0."""
     follow_previous()
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(num_read_ptr + row, 0, mask=row < num_rows)
+    tl.store(count_ptr + row, 0, mask=row < num_rows)
 
 
 @triton.jit
@@ -108,7 +108,7 @@ def _read_chunks_kernel(
     top_k_ptr,
     top_p_ptr,
     min_p_ptr,
-    num_read_ptr,
+    count_ptr,
     chunk_ptrs,
     list_ptrs,
     filtered_ptr,
@@ -165,11 +165,11 @@ def _read_chunks_kernel(
         else:
             # All threads have stored before one of them says so.
             tl.debug_barrier()
-            tl.atomic_add(num_read_ptr + row, 1, sem="release")
+            tl.atomic_add(count_ptr + row, 1, sem="release")
     if (KEEPS_OPEN == 0) & (earlier >= 0) & (is_filtered(settings_of_earlier, vocab) == 0):
         scale = settings_of_earlier[1]
         entry = tl.load(values_ptr + earlier * row_stride + column, mask=place < length, other=0.0).to(tl.float32)
-        while tl.atomic_add(num_read_ptr + earlier, 0, sem="acquire") < num_chunks:
+        while tl.atomic_add(count_ptr + earlier, 0, sem="acquire") < num_chunks:
             pass
         peak, total = _total_of(chunk_max_ptr, chunk_mass_ptr, earlier, num_chunks, scale, IS_LOGITS, CHUNKS)
         share = (weigh(entry, peak, scale, IS_LOGITS) * (1 / total)).to(tl.float32)
@@ -303,6 +303,7 @@ def _settle_rows_kernel(
     min_p_ptr,
     chunk_ptrs,
     list_ptrs,
+    threshold_ptr,
     gathered_ptr,
     filtered_ptr,
     num_rows,
@@ -317,7 +318,8 @@ def _settle_rows_kernel(
 ):
     """Filter rows: by their lists, or each stage on whole rows and rounded to float32, where there are no lists.
 
-    Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well.
+    Rows past the last one repeat it. The stages stand in the output, which a row without filters is as well. Rows for
+    which other programs have found a threshold have been written.
     """
     follow_previous()
     IS_LOGITS: tl.constexpr = temperature_ptr is not None
@@ -328,6 +330,8 @@ def _settle_rows_kernel(
     temperature, _, top_k, top_p, min_p = settings
     has_filters = tl.max(is_filtered(settings, vocab).to(tl.int32)) > 0
     gathered_ptr += row * FEW
+    if threshold_ptr is not None and tl.max(tl.load(threshold_ptr + row)) >= 0:
+        return
     if IS_LISTED:
         is_left = has_filters
         if has_filters:

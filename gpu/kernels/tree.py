@@ -89,12 +89,10 @@ def close_ancestors(parent, word, ROUNDS: tl.constexpr, NODES: tl.constexpr):
 
 
 @triton.jit
-def write_columns(
-    tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES: tl.constexpr, COLUMNS: tl.constexpr
-):
+def write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES: tl.constexpr):
     """Store 64 columns of the window that begins at an entry, one byte an entry, as far as the mask is long."""
     node = tl.arange(0, NODES)
-    column = tl.arange(0, COLUMNS)
+    column = tl.arange(0, min(NODES, WORD_BITS))
     visible = (ancestors[:, None] >> column[None, :].to(tl.int64)) & 1
     target = first + (node * row_width)[:, None] + (word * WORD_BITS + column)[None, :]
     inside = (node < num_nodes)[:, None] & (word * WORD_BITS + column < num_nodes)[None, :] & (target < mask_length)
@@ -126,16 +124,15 @@ def fill_prefix(
 
 
 @triton.jit
-def write_links(link_ptrs, request, length, depth, child, sibling, num_nodes, NODES: tl.constexpr):
-    """Store what every tree has: global numbers, links and positions."""
-    retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr, positions_ptr = link_ptrs
+def write_links(link_ptrs, request, child, sibling, num_nodes, NODES: tl.constexpr):
+    """Store what every tree has but positions: global numbers and links."""
+    retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr, _ = link_ptrs
     node = tl.arange(0, NODES)
     is_node = node < num_nodes
     number = request * num_nodes + node
     tl.store(retrieve_index_ptr + number, number, mask=is_node)
     tl.store(retrieve_next_token_ptr + number, child.to(tl.int64), mask=is_node)
     tl.store(retrieve_next_sibling_ptr + number, sibling.to(tl.int64), mask=is_node)
-    tl.store(positions_ptr + number, length + depth, mask=is_node)
 
 
 @triton.jit
@@ -155,10 +152,10 @@ def write_tree(
     ROUNDS: tl.constexpr,
     NODES: tl.constexpr,
     BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
     IS_PACKED: tl.constexpr,
+    LINKS: tl.constexpr,
 ):
-    """Write 64 mask columns of one request's tree, and with the first ones its tokens and links.
+    """Write 64 mask columns of one request's tree, with the first ones positions, with ``word`` LINKS tokens and links.
 
     ``window`` is where the mask of the request starts, how wide its rows are, and how long the whole mask is.
     """
@@ -166,34 +163,29 @@ def write_tree(
     parent_list_ptr, top_scores_index_ptr, draft_tokens_ptr = kept_ptrs
     node = tl.arange(0, NODES)
     is_node = node < num_nodes
+    number = request * num_nodes + node
     kept_ptr = top_scores_index_ptr + request * (num_nodes - 1)
     parents_ptr = parent_list_ptr + request * parent_width
+    # Tokens are read while parents are looked for: read where they are stored, they would be waited for again.
+    is_draft = is_node & (node > 0) & (word == LINKS)
+    token = tl.load(draft_tokens_ptr + request * (num_nodes - 1) + node - 1, mask=is_draft, other=0)
+    token = tl.where(node == 0, tl.load(bonus_tokens_ptr + request).to(tl.int64), token)
     parent, is_linked = find_parents(parents_ptr, kept_ptr, parent_width, num_nodes, TOPK, NODES, BLOCK)
 
-    ancestors, depth = close_ancestors(parent, word, ROUNDS, NODES)
-    if word == 0:
+    if word == LINKS:
         linked_parent = tl.where(is_linked, parent, -1)
-        write_links(
-            link_ptrs,
-            request,
-            length,
-            depth,
-            first_children(linked_parent, num_nodes, NODES, BLOCK),
-            next_siblings(linked_parent, num_nodes, NODES, BLOCK),
-            num_nodes,
-            NODES,
-        )
-        is_draft = is_node & (node > 0)
-        token = tl.load(draft_tokens_ptr + request * (num_nodes - 1) + node - 1, mask=is_draft, other=0)
-        token = tl.where(node == 0, tl.load(bonus_tokens_ptr + request).to(tl.int64), token)
-        tl.store(draft_token_ptr + request * num_nodes + node, token, mask=is_node)
-
-    if IS_PACKED:
-        packed = ancestors.to(tree_mask_ptr.dtype.element_ty)
-        tl.store(tree_mask_ptr + request * num_nodes + node, packed, mask=is_node)
-    else:
-        first = start + (row_width - num_nodes)
-        write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
+        child = first_children(linked_parent, num_nodes, NODES, BLOCK)
+        sibling = next_siblings(linked_parent, num_nodes, NODES, BLOCK)
+        write_links(link_ptrs, request, child, sibling, num_nodes, NODES)
+        tl.store(draft_token_ptr + number, token, mask=is_node)
+    if word >= 0:
+        ancestors, depth = close_ancestors(parent, word, ROUNDS, NODES)
+        tl.store(link_ptrs[3] + number, length + depth, mask=is_node & (word == 0))
+        if IS_PACKED:
+            tl.store(tree_mask_ptr + number, ancestors.to(tree_mask_ptr.dtype.element_ty), mask=is_node)
+        else:
+            first = start + (row_width - num_nodes)
+            write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES)
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_nodes", "parent_width", "mask_length"])
@@ -214,19 +206,22 @@ def _build_tree_kernel(
     ROUNDS: tl.constexpr,
     NODES: tl.constexpr,
     BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
     NUM_WORDS: tl.constexpr,
     REQUESTS: tl.constexpr,
+    LINKS: tl.constexpr,
     PREFIX: tl.constexpr,
 ):
-    """Build one request's tree; program (b, w) writes mask columns 64w to 64w+63, later programs prefix columns."""
+    """Build one request's tree; program (b, w) writes mask columns 64w to 64w+63, later programs prefix columns.
+
+    Links are written by the program of the first columns, LINKS 0, or by one before it, LINKS -1.
+    """
     follow_previous()
     PREFIX_ROWS: tl.constexpr = PREFIX[0]
     PREFIX_WORDS: tl.constexpr = PREFIX[1]
     # No program reads what another one writes: each finds all parents again, which costs less than to wait for them.
-    # Columns of a word, links (by the first word's program) and prefix rows have one writer each.
+    # Columns of a word, links and prefix rows have one writer each.
     request = tl.program_id(0).to(tl.int64)
-    word = tl.program_id(1)
+    word = tl.program_id(1) + LINKS
     length = tl.load(seq_lens_ptr + request).to(tl.int64)
     row_width = num_nodes.to(tl.int64)
     start = request * num_nodes * num_nodes
@@ -237,7 +232,7 @@ def _build_tree_kernel(
         row_width += length
 
         if word >= NUM_WORDS:
-            share, num_shares = word - NUM_WORDS, tl.num_programs(1) - NUM_WORDS
+            share, num_shares = word - NUM_WORDS, tl.num_programs(1) - NUM_WORDS + LINKS
             fill_prefix(
                 tree_mask_ptr, mask_length, start, length, num_nodes, share, num_shares, PREFIX_ROWS, PREFIX_WORDS
             )
@@ -259,8 +254,8 @@ def _build_tree_kernel(
             ROUNDS,
             NODES,
             BLOCK,
-            COLUMNS,
             IS_PACKED,
+            LINKS,
         )
 
 
@@ -301,10 +296,10 @@ def _reconstruct_indices_from_tree_mask_kernel(
     write_links(
         link_ptrs,
         request,
-        tl.load(seq_lens_ptr + request).to(tl.int64),
-        depth,
         tl.where(descendant < NODES, descendant, -1),
         next_siblings(parent, num_nodes, NODES, BLOCK),
         num_nodes,
         NODES,
     )
+    length = tl.load(seq_lens_ptr + request).to(tl.int64)
+    tl.store(link_ptrs[3] + request * num_nodes + node, length + depth, mask=is_node)

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.succession import follow_previous
+from specsim.gpu.kernels.device.walking import child_with, entry_of, is_any, load_links
 
 LARGEST_INT32 = tl.constexpr(2**31 - 1)
 
@@ -71,14 +72,16 @@ def largest_first(values, index):
 
 
 @triton.jit
-def load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT: tl.constexpr):
-    """Read logits of one row, bfloat16 as float32; NaN reads as -inf, and ``other`` past the vocabulary."""
-    logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=other)
-    if IS_FLOAT:
-        if logit.dtype == tl.bfloat16:
-            logit = logit.to(tl.float32)
-        logit = tl.where(logit == logit, logit, float("-inf"))
-    return logit
+def load_logits(row_ptr, token, vocab, column_stride, IS_FLOAT: tl.constexpr):
+    """Read logits of one row, and the least of their type past the vocabulary."""
+    other: tl.constexpr = float("-inf") if IS_FLOAT else -(2**63)
+    return tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=other)
+
+
+@triton.jit
+def compared(logit):
+    """Return logits as they are compared: bfloat16 in float32."""
+    return logit.to(tl.float32) if logit.dtype == tl.bfloat16 else logit
 
 
 @triton.jit(do_not_specialize=["num_blocks_each"])
@@ -93,28 +96,31 @@ def _argmax_target_predict_kernel(
     column_stride,
     BLOCK: tl.constexpr,
     IS_FLOAT: tl.constexpr,
-    IS_LAST: tl.constexpr,
 ):
     """Find the largest logit of one share of a row; every lane keeps its own first largest until the end.
 
-    Lanes past the vocabulary hold the row's first logit, whose own place is lower, so that none of them is chosen.
+    Lanes past the vocabulary hold the least logit, and some token before them at least that, so that none is chosen.
     """
     follow_previous()
     row = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     first = share * num_blocks_each * BLOCK
     row_ptr = logits_ptr + row * row_stride
-    other = tl.load(row_ptr)
     best_index = first + tl.arange(0, BLOCK)
-    best = load_logits(row_ptr, best_index, vocab, column_stride, other, IS_FLOAT)
+    best = compared(load_logits(row_ptr, best_index, vocab, column_stride, IS_FLOAT))
+    if IS_FLOAT:
+        best = tl.where(best == best, best, float("-inf"))
+    # A block is read while the one before it is compared. NaN is larger than nothing.
+    following = load_logits(row_ptr, best_index + BLOCK, vocab, column_stride, IS_FLOAT)
     for block in range(1, num_blocks_each):
         token = first + block * BLOCK + tl.arange(0, BLOCK)
-        logit = load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT)
+        logit = compared(following)
+        following = load_logits(row_ptr, token + BLOCK, vocab, column_stride, IS_FLOAT)
         is_better = logit > best
         best = tl.where(is_better, logit, best)
         best_index = tl.where(is_better, token, best_index)
     value, index = largest_first(best, best_index)
-    if IS_LAST:
+    if target_predict_ptr is not None:
         tl.store(target_predict_ptr + row, index.to(tl.int64))
     else:
         tl.store(block_values_ptr + row * tl.num_programs(1) + share, value)
@@ -142,72 +148,62 @@ def _verify_tree_greedy_kernel(
     retrieve_next_token_ptr,
     retrieve_next_sibling_ptr,
     target_predict_ptr,
+    block_values_ptr,
+    block_index_ptr,
     predict_ptr,
     accept_index_ptr,
     num_accepted_drafts_ptr,
     num_requests,
     num_nodes,
     num_steps,
+    num_shares,
     REQUESTS: tl.constexpr,
     NODES: tl.constexpr,
     WIDTH: tl.constexpr,
+    SHARES: tl.constexpr,
 ):
-    """Accept a block of requests: all nodes look for their accepted child at once, then the path is followed.
+    """Walk the trees of a block of requests, which are read at once; choices are given, or shares of rows are merged.
 
-    Both loops end after at most as many rounds as there are nodes, whatever the links say.
+    Tokens have 32 bits, as those that are written. The loop ends after at most as many rounds as there are steps.
     """
     follow_previous()
-    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)[:, None]
     is_request = request < num_requests
-    node = tl.arange(0, NODES)
-    inside = is_request[:, None] & (node < num_nodes)[None, :]
-    first = (request * num_nodes)[:, None]
-    number = first + node[None, :]
-    target = tl.load(target_predict_ptr + number, mask=inside, other=0)
-    child = tl.load(retrieve_next_token_ptr + number, mask=inside, other=-1)
+    node = tl.arange(0, NODES)[None, :]
+    inside = is_request & (node < num_nodes)
+    number = request * num_nodes + node
+    links = load_links(retrieve_next_token_ptr, retrieve_next_sibling_ptr, number, inside, num_nodes)
+    tokens = tl.load(candidates_ptr + number, mask=inside, other=-1).to(tl.int32)
+    index = tl.load(retrieve_index_ptr + number, mask=inside, other=-1).to(tl.int32)
+    if target_predict_ptr is not None:
+        target = tl.load(target_predict_ptr + number, mask=inside, other=0).to(tl.int32)
+    else:
+        share = tl.arange(0, SHARES)[None, None, :]
+        is_share = inside[:, :, None] & (share < num_shares)
+        part = number[:, :, None] * num_shares + share
+        value = tl.load(block_values_ptr + part, mask=is_share, other=float("-inf"))
+        token = tl.load(block_index_ptr + part, mask=is_share, other=LARGEST_INT32)
+        largest = tl.max(value, axis=2, keep_dims=True)
+        target = tl.min(tl.where(value == largest, token, LARGEST_INT32), axis=2)
 
-    is_node = inside & (child >= 0) & (child < num_nodes)
-    is_searching = is_node
-    tries = 0
-    num_searching = tl.max(tl.max(is_searching.to(tl.int32), axis=1), axis=0)
-    while (num_searching > 0) & (tries < num_nodes):
-        token = tl.load(candidates_ptr + first + child, mask=is_searching, other=0)
-        is_searching = is_searching & (token != target)
-        sibling = tl.load(retrieve_next_sibling_ptr + first + child, mask=is_searching, other=-1)
-        child = tl.where(is_searching, sibling, child)
-        is_node = is_node & (child >= 0) & (child < num_nodes)
-        is_searching = is_searching & is_node
-        num_searching = tl.max(tl.max(is_searching.to(tl.int32), axis=1), axis=0)
-        tries += 1
-    accepted_child = tl.where(is_node & (is_searching == 0), child, -1).to(tl.int32)
-
-    place = tl.arange(0, WIDTH)
-    last = tl.zeros([REQUESTS], dtype=tl.int32)
-    path = tl.where(place[None, :] == 0, last[:, None], -1)
-    is_accepted = node[None, :] == last[:, None]
-    num_drafts = tl.zeros([REQUESTS], dtype=tl.int32)
+    place = tl.arange(0, WIDTH)[None, :]
+    last = tl.zeros([REQUESTS, 1], dtype=tl.int32)
+    path = tl.where(place == 0, entry_of(index, node, last), -1)
+    is_accepted = node == last
+    num_drafts = tl.zeros([REQUESTS, 1], dtype=tl.int32)
     is_walking = is_request
     step = 0
-    num_walking = tl.max(is_walking.to(tl.int32), axis=0)
-    while (num_walking > 0) & (step < num_steps):
+    while is_any(is_walking) & (step < num_steps):
         step += 1
-        following = tl.sum(tl.where(node[None, :] == last[:, None], accepted_child, 0), axis=1)
-        is_walking = is_walking & (following >= 0)
+        child = child_with(entry_of(target, node, last), last, is_walking, node, tokens, links, num_nodes)
+        is_walking = child >= 0
         num_drafts += is_walking.to(tl.int32)
-        path = tl.where(is_walking[:, None] & (place[None, :] == step), following[:, None], path)
-        is_accepted = is_accepted | (is_walking[:, None] & (node[None, :] == following[:, None]))
-        last = tl.where(is_walking, following, last)
-        num_walking = tl.max(is_walking.to(tl.int32), axis=0)
+        path = tl.where(is_walking & (place == step), entry_of(index, node, child), path)
+        is_accepted = is_accepted | (node == child)
+        last = tl.where(is_walking, child, last)
 
-    predict = tl.where(is_accepted, target, 0).to(tl.int32)
-    tl.store(predict_ptr + number, predict, mask=inside)
-    in_row = is_request[:, None] & (place <= num_steps)[None, :]
-    accepted_number = tl.load(retrieve_index_ptr + first + path, mask=in_row & (path >= 0), other=-1)
-    tl.store(
-        accept_index_ptr + (request * (num_steps + 1))[:, None] + place[None, :],
-        accepted_number.to(tl.int32),
-        mask=in_row,
-    )
+    tl.store(predict_ptr + number, tl.where(is_accepted, target, 0), mask=inside)
+    tl.store(accept_index_ptr + request * (num_steps + 1) + place, path, mask=is_request & (place <= num_steps))
     tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)
 
 

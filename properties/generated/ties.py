@@ -129,6 +129,11 @@ def chain_speculative_sampling_from_logits(arguments: Arguments, expected: Outpu
     return np.array(tied, dtype=np.bool_)
 
 
+def chain_block_verification_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
+    """Return the same of blocks, which read the rows of chains."""
+    return chain_speculative_sampling_from_logits(arguments, expected, got)
+
+
 def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which requests have a row in which a tie decides about what is kept."""
     num_requests, width = arguments["positions"].shape
@@ -214,6 +219,7 @@ AS_RIGHT: dict[str, Callable[[Arguments, Outputs, Outputs], Mask]] = {
         verify_tree_greedy_from_logits,
         verify_tree_sampled_from_logits,
         chain_speculative_sampling_from_logits,
+        chain_block_verification_from_logits,
         sample_target_predict,
     )
 }

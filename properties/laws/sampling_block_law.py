@@ -29,7 +29,7 @@ from specsim.properties.laws.support.sampling_cells import (
 )
 from specsim.properties.strategies.sampling_scenes import ChainScene, chain_batches, chain_scenes, drawn_chains
 
-_SHARPEST = 16
+SHARPEST = 16
 """Masses of which an edge is made are no smaller than one in so many, but for rare scenes of inexact edges."""
 
 
@@ -38,21 +38,23 @@ def playing_blocks(backend: Backend, scenes: Sequence[ChainScene]) -> Play:
 
     def play(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
         chosen = [scenes[place] for place in places]
-        moved = [_off_zero(*one) for one in zip(chosen, drafts, coins, strict=True)]
+        least = slack_of_blocks(scenes[0].vocab_size)
+        moved = [off_zero(*one, least) for one in zip(chosen, drafts, coins, strict=True)]
         return play_chains(backend, chosen, drafts, moved, BLOCK_SAMPLER)
 
     return play
 
 
-def _off_zero(scene: ChainScene, draft: Outcome, coins: Coins) -> Coins:
+def off_zero(scene: ChainScene, draft: Outcome, coins: Coins, slack: Fraction) -> Coins:
+    """Return coins of a draft, those that ask for what is left of nothing at least ``slack`` large."""
     asks = [share not in (NOTHING, EVERYTHING) for share in shares_of_fronts(scene, draft)[1:]]
-    least = np.array([*asks, any(asks)]) * np.float32(slack_of_blocks(scene.vocab_size))
+    least = np.array([*asks, any(asks)]) * np.float32(slack)
     return np.maximum(coins, least.astype(np.float32))
 
 
 def slack_of_blocks(vocab_size: int) -> Fraction:
     """Return how far from edges an implementation in float32 may be asked."""
-    return _SHARPEST * slack_of(vocab_size)
+    return SHARPEST * slack_of(vocab_size)
 
 
 def block_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:
@@ -69,24 +71,28 @@ def every_block_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[Chai
 
 def fronts_are_kept_by_their_share(backend: Backend, scene: ChainScene) -> None:
     """Over the draws of later drafts, a front of drafts, or one that it begins, is kept with its share as chance."""
-    for front, (chance, kept) in kept_fronts(backend, scene).items():
+    require_shares_of_fronts(scene, playing_blocks(backend, [scene]), slack_of_blocks(scene.vocab_size))
+
+
+def require_shares_of_fronts(scene: ChainScene, play: Play, slack: Fraction) -> None:
+    """Raise AssertionError unless every front of drafts is kept with its share as chance; ``play`` has one scene."""
+    for front, (chance, kept) in kept_fronts(scene, play, slack).items():
         share = shares_of_fronts(scene, front)[-1]
         require(kept == chance * share, f"chance of keeping {list(front)}, {describe(scene)}", kept, chance * share)
 
 
 def no_fewer_drafts_are_kept_than_one_by_one(backend: Backend, scene: ChainScene) -> None:
     """On average a block keeps no fewer drafts than acceptance token by token, on the same drafts."""
-    fronts = kept_fronts(backend, scene)
+    fronts = kept_fronts(scene, playing_blocks(backend, [scene]), slack_of_blocks(scene.vocab_size))
     got = sum((kept for _, kept in fronts.values()), NOTHING)
     pairs = [(front, chance * accepted_one_by_one(scene, front, len(front))) for front, (chance, _) in fronts.items()]
     least = sum((accepted for _, accepted in pairs), NOTHING)
     require(got >= least, f"average of kept drafts, {describe(scene)}", got, f"{least} at least")
 
 
-def kept_fronts(backend: Backend, scene: ChainScene) -> dict[Outcome, tuple[Fraction, Fraction]]:
+def kept_fronts(scene: ChainScene, play: Play, slack: Fraction) -> dict[Outcome, tuple[Fraction, Fraction]]:
     """Return, of every front of the drafts, the chance that it is drawn, and that it is drawn and kept."""
-    slack = slack_of_blocks(scene.vocab_size)
-    (laws,) = laws_of_chains([scene], playing_blocks(backend, [scene]), slack, slack, AS_A_BLOCK)
+    (laws,) = laws_of_chains([scene], play, slack, slack, AS_A_BLOCK)
     fronts: dict[Outcome, tuple[Fraction, Fraction]] = {}
     for draft, chance, law in laws:
         for count in range(1, len(draft) + 1):

@@ -12,7 +12,14 @@ from specsim.properties.laws.sampling_chain_law import Play, describe, last_shar
 from specsim.properties.laws.sampling_logits_law import logit_array
 from specsim.properties.laws.support.checks import Array, Case, require, state
 from specsim.properties.laws.support.logit_chains import CHAIN_FROM_LOGITS, FINAL
-from specsim.properties.laws.support.sampling_cells import chain_axes, emitted_in_rows, slack_from_logits, split
+from specsim.properties.laws.support.sampling_cells import (
+    TOKEN_BY_TOKEN,
+    ChainRule,
+    chain_axes,
+    emitted_in_rows,
+    slack_from_logits,
+    split,
+)
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
     UNLIMITED,
@@ -22,7 +29,7 @@ from specsim.properties.strategies.logit_scenes import (
 )
 
 
-def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction) -> Play:
+def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction, sampler: str = CHAIN_FROM_LOGITS) -> Play:
     """Return what runs the scenes of a batch from their logits.
 
     Where p and q are equal, rounding may leave a token a little, which a final coin of 0 would draw: such a coin is
@@ -35,7 +42,7 @@ def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction) ->
         scenes = [batch.scenes[place] for place in places]
         case = logit_chain_case(batch, scenes, drafts, coins)
         case[FINAL] = np.maximum(case[FINAL], least)
-        return split(emitted_in_rows(backend.run(CHAIN_FROM_LOGITS, case).outputs), counts)
+        return split(emitted_in_rows(backend.run(sampler, case).outputs), counts)
 
     return play
 
@@ -113,11 +120,17 @@ def chains_from_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitB
 def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
     slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
-    play = playing_logits(backend, batch, slack)
+    require_independent_last_tokens(batch, playing_logits(backend, batch, slack), slack)
+
+
+def require_independent_last_tokens(
+    batch: ChainLogitBatch, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
+) -> None:
+    """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
     for place, scene in enumerate(batch.scenes):
         chain = scene.chain
         for draft, _ in chain.drafts():
-            axes = chain_axes(chain, draft)
+            axes = chain_axes(chain, draft, rule)
             tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack)
             (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
             for number, others in enumerate(tried.tolist()):
@@ -126,7 +139,7 @@ def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogit
                 what = f"drafts {list(draft)} at coins {others}, {describe(chain)}"
                 require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
                 (count,) = accepted
-                expected = {(*draft[:count], token): share for token, share in last_shares(chain, draft, count)}
+                expected = {(*draft[:count], token): share for token, share in last_shares(chain, draft, count, rule)}
                 require_same_law(f"last token of {what}", law, expected)
 
 

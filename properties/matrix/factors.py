@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from specsim.algorithms import DRAFTERS
+from specsim.host.acceptance import Acceptance
 from specsim.properties.soak.drafters import EAGLE
 from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.verification import VerifyMode
@@ -39,6 +40,8 @@ class Cell:
         What drafts, by its name in ``DRAFTERS``, or in those of the module.
     verify_mode : str
         Whether iterations verify all drafts, or how they keep to a budget.
+    acceptance : str
+        By which rule the drafts of sampled requests are accepted.
     """
 
     worker: str
@@ -50,11 +53,17 @@ class Cell:
     prefix_cache: bool
     algorithm: str = EAGLE
     verify_mode: str = VerifyMode.STATIC.value
+    acceptance: str = Acceptance.TOKEN.value
 
     @property
     def is_scheduled(self) -> bool:
         """Whether iterations keep to a budget of drafts."""
         return self.verify_mode != VerifyMode.STATIC.value
+
+    @property
+    def is_coin_by_token(self) -> bool:
+        """Whether each draft is judged by a coin, which no name says."""
+        return self.acceptance == Acceptance.TOKEN.value
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -63,12 +72,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What a command line calls it; EAGLE and verifying everything go without saying."""
+        """What a command line calls it; EAGLE, verifying everything, and a coin a draft go without saying."""
         first = () if self.algorithm == EAGLE else (self.algorithm.lower(),)
         plain = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
         switched_on = (word for factor, word in SWITCHES.items() if vars(self)[factor])
         mode = (self.verify_mode,) if self.is_scheduled else ()
-        return "-".join((*first, self.worker, *plain, *switched_on, *mode))
+        rule = () if self.is_coin_by_token else (self.acceptance,)
+        return "-".join((*first, self.worker, *plain, *switched_on, *mode, *rule))
 
 
 FACTORS: dict[str, tuple[Any, ...]] = {
@@ -81,6 +91,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "prefix_cache": (False, True),
     "algorithm": tuple(DRAFTERS),
     "verify_mode": tuple(mode.value for mode in VerifyMode),
+    "acceptance": tuple(rule.value for rule in Acceptance),
 }
 """Every factor with its values."""
 

@@ -26,7 +26,9 @@ LEAST_OF_FACTORS = {"chunking": "chunks", "prefix_cache": "prefix_hits", "overla
 
 CUT_DRAFTS = "cut_drafts"
 
-COUNTED = (*LEAST, *LEAST_OF_FACTORS.values(), CUT_DRAFTS)
+SAMPLED = "sampled"
+
+COUNTED = (*LEAST, *LEAST_OF_FACTORS.values(), CUT_DRAFTS, SAMPLED)
 
 MOST_CONTINUED = 3
 """Texts that somebody continues in the end: what a cache has of the last verify shows after some of them alone."""
@@ -52,7 +54,8 @@ class Tried:
 def least_of(cell: Cell) -> dict[str, int]:
     """Return what every history of a cell has to come to."""
     of_factors = {counted: 1 for factor, counted in LEAST_OF_FACTORS.items() if vars(cell)[factor]}
-    return LEAST | of_factors | ({CUT_DRAFTS: 1} if cell.is_scheduled else {})
+    of_rules = {} if cell.is_coin_by_token else {SAMPLED: 1}
+    return LEAST | of_factors | ({CUT_DRAFTS: 1} if cell.is_scheduled else {}) | of_rules
 
 
 @accepting_unread_states()
@@ -100,7 +103,8 @@ def count_events(machine: Machine) -> Counter[str]:
     num_rejected = reach[Tag.REJECTED if reach[Tag.STEPS] else Tag.ZERO]
     if machine.has_own_drafts:
         num_rejected = reach[Tag.REJECTED] + reach[Tag.ZERO]
-    ended = [request.finish_reason for request in machine.engine.scheduler.finished]
+    finished = machine.engine.scheduler.finished
+    ended = [request.finish_reason for request in finished]
     return Counter(
         requests=len(machine.asked),
         iterations=machine.num_decodes,
@@ -109,6 +113,7 @@ def count_events(machine: Machine) -> Counter[str]:
         chunks=reach[Tag.CHUNK],
         prefix_hits=reach[Tag.PREFIX],
         overlaps=reach[Tag.OVERLAP],
+        sampled=sum(one.sampling is not None and one.finish_reason is not FinishReason.ABORT for one in finished),
         cut_drafts=machine.engine.verified.num_drafts - machine.engine.verified.num_verified,
     )
 

@@ -17,8 +17,10 @@ from specsim.config import SpecConfig
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.counts import ceil_to
+from specsim.host.acceptance import Acceptance
 from specsim.properties.distribution import Outcome
 from specsim.properties.laws.sampled_engine import ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH
+from specsim.properties.laws.support.drawn_runs import drawn_alone
 from specsim.properties.laws.support.forks import Run, seeds_of, total
 from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
@@ -43,8 +45,11 @@ VOCABULARY = 3
 MOST_BEFORE_AN_END = 2
 """Positions between the end of a prompt and the next end of a page, which the first verify crosses."""
 
-Combination = tuple[str, bool, str, int]
-"""Algorithm, whether drafts are trees, worker, and slots of a page."""
+NUM_DRAWS = 16
+"""Seeds for which an output is compared with what the target draws alone."""
+
+Combination = tuple[str, bool, str, str, int]
+"""Algorithm, whether drafts are trees, worker, rule of acceptance, and slots of a page, 0 where these do not matter."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,9 @@ class LawResult:
 
 
 def combination_of(cell: Cell) -> Combination:
-    """Return what a law is stated of once."""
-    return cell.algorithm, cell.topk > 1, cell.worker, cell.page_size
+    """Return what a law is stated of once; pages are asked for where each draft has its coin."""
+    page_size = cell.page_size if cell.is_coin_by_token else 0
+    return cell.algorithm, cell.topk > 1, cell.worker, cell.acceptance, page_size
 
 
 def law_cells(cells: Iterable[Cell], allowed: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -113,6 +119,8 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
         if brought is not None:
             num_outcomes = _check_frequencies(subject, setup, sampled, seed)
             return replace(tried, num_outcomes=num_outcomes, num_seeded=num_outcomes)
+        if setup.acceptance is Acceptance.TARGET_DRAW:
+            return _follow_draws(subject, setup, sampled, tried)
         is_own = subject.has_own_worker(setup)
         runs = _runs_of_the_reference(cell, seed) if is_own else _all_runs(subject, cell, seed)
         num_with_drafts = sum(run.num_accepted_drafts > 0 for run in runs)
@@ -170,6 +178,28 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
         return engine_around(reference_loop(setup, operations=operations), setup, setup.schedule, subject)
 
     return tuple(sampled.runs(Completed(subject.backend, REFERENCE), make_engine))
+
+
+def _follow_draws(subject: Subject, setup: Setup, sampled: Sampled, tried: LawResult) -> LawResult:
+    """Return what came of some seeds; raise AssertionError unless each outputs what the target draws alone by it."""
+    roomy = with_room(setup, NUM_DRAWS + 1)
+    engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+    outputs = sampled.play(engine, range(NUM_DRAWS))
+    operations = Completed(subject.backend, REFERENCE)
+    for seed, output in enumerate(outputs):
+        asked = replace(sampled.sampling, seed=seed)
+        expected = drawn_alone(operations, setup.model, sampled.prompt, asked, sampled.num_tokens)
+        require(list(output) == expected, f"output of seed {seed}", list(output), expected)
+    drawn = [request for request in engine.scheduler.finished if request.sampling is not None]
+    num_with_drafts = sum(request.counters.num_accepted_drafts > 0 for request in drawn)
+    require(num_with_drafts > 0, "requests of which a draft is accepted", num_with_drafts, "at least one")
+    return replace(
+        tried,
+        num_runs=NUM_DRAWS,
+        num_outcomes=len(set(outputs)),
+        num_with_drafts=num_with_drafts,
+        num_seeded=NUM_DRAWS,
+    )
 
 
 def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequence[Run]) -> None:

@@ -43,9 +43,11 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
     found: dict[Cell, Refusal] = {}
     workers: dict[Cell, Worker | Refusal] = {}
     ruled: dict[Cell, Refusal | None] = {}
+    scheduled: dict[Cell, Refusal | None] = {}
     for cell in cells:
-        # NOTE: no rule asks how much is verified, and asking them takes most of the time.
-        static = replace(cell, verify_mode=FACTORS["verify_mode"][0])
+        # NOTE: no rule asks how much is verified, and no engine how drafts are accepted; asking takes most of the time.
+        by_coins = replace(cell, acceptance=FACTORS["acceptance"][0])
+        static = replace(by_coins, verify_mode=FACTORS["verify_mode"][0])
         if static not in ruled:
             ruled[static] = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
         refusal = ruled[static]
@@ -56,7 +58,13 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
                 workers[plain] = _build_worker(
                     subject, draw_setup(plain, Random(0), brought=subject.brought(plain.algorithm))
                 )
-            refusal = _refused_by_engine(subject, cell, workers[plain])
+            worker = workers[plain]
+            if isinstance(worker, Refusal):
+                refusal = worker
+            else:
+                if by_coins not in scheduled:
+                    scheduled[by_coins] = _refused_by_engine(subject, cell, worker)
+                refusal = scheduled[by_coins]
         if refusal is not None:
             found[cell] = refusal
     return found
@@ -68,6 +76,8 @@ def _build_worker(subject: Subject, setup: Setup) -> Worker | Refusal:
     lacking = Refusal("implementation", f"{name} brings no {_called(setup)}")
     if subject.backend.workers and not is_own and not subject.backend.functions:
         return lacking
+    if is_own and not subject.takes_rule(setup):
+        return Refusal("implementation", f"the {_called(setup)} of {name} has no parameter acceptance")
     try:
         worker = subject.own_worker(setup) if is_own else subject.worker(setup)
     except Undefined:
@@ -82,9 +92,7 @@ def _called(setup: Setup) -> str:
     return kind if setup.worker_name.startswith("eagle_") else f"{kind} of the name {setup.worker_name}"
 
 
-def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker | Refusal) -> Refusal | None:
-    if isinstance(worker, Refusal):
-        return worker
+def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker) -> Refusal | None:
     setup = draw_setup(cell, Random(0), brought=subject.brought(cell.algorithm))
     try:
         engine_around(worker, setup, setup.schedule, subject)

@@ -7,6 +7,7 @@ from random import Random
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
+from specsim.host.acceptance import Acceptance
 from specsim.properties.laws.support.budget_runs import OfSurvivals
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
@@ -85,6 +86,8 @@ def draw_setup(
         algorithm=cell.algorithm,
         brought=brought,
         parameters=parameters,
+        has_sampling=not cell.is_coin_by_token,
+        acceptance=Acceptance(cell.acceptance),
     )
 
 

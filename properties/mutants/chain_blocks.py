@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from specsim.properties.mutants.record import Mutant, Named, given, instead, with_arguments
 
@@ -35,9 +36,13 @@ class Faults:
     rows_of_drafts: bool = False
     sentinel_is_an_index: bool = False
     shares_one_by_one: bool = False
+    nothing_left_draws_from_the_target: bool = False
+    logarithm_in_half_precision: bool = False
 
 
-def _verified(faults: Faults) -> Callable[..., tuple[Array, Array]]:
+def verified(faults: Faults) -> Callable[..., tuple[Array, Array]]:
+    """Return a verifier of blocks that has the faults."""
+
     def call(**arguments: Any) -> tuple[Array, Array]:
         offsets, most = arguments["cu_num_drafts"].tolist(), arguments["max_num_drafts"]
         output = np.full((len(offsets) - 1, most + 1), -1, dtype=np.int32)
@@ -81,6 +86,8 @@ class _Block:
                 share = ratio
             if not self.faults.share_not_cut:
                 share = min(share, 1.0)
+            if self.faults.logarithm_in_half_precision and share > 0:
+                share = float(np.exp(np.float64(bfloat16(np.log(share)))))
             found.append(float(np.float16(share)) if self.faults.share_in_half_precision else share)
         return found
 
@@ -114,6 +121,8 @@ class _Block:
                 break
         share = self.shares[min(kept + self.faults.share_of_the_next_front, len(self.tokens))]
         rest = self._rest(kept, 1.0 if self.faults.rest_without_share else share)
+        if self.faults.nothing_left_draws_from_the_target and not rest.any():
+            rest = self.target[kept]
         coin = float(self.coins[kept - 1]) if self.faults.final_coin_of_the_front and kept else final
         return [*self.tokens[:kept], _drawn(rest, coin)], share
 
@@ -137,7 +146,7 @@ _BLOCK = "chain_block_verification"
 
 
 def _fault(number: str, summary: str, **switched_on: bool) -> Mutant:
-    return Mutant(number, _BLOCK, summary, instead(_verified(Faults(**switched_on))))
+    return Mutant(number, _BLOCK, summary, instead(verified(Faults(**switched_on))))
 
 
 MUTANTS = (

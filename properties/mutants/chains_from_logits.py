@@ -73,10 +73,10 @@ def _walk(arguments: Named, request: int, first: int, last: int, faults: Faults)
                 return [*output, _drawn(np.exp(row - row.max()), coin) if faults.greedy_takes_the_rest else best]
             output.append(token)
             continue
-        p = _target(arguments, request, row, faults, is_last=token < 0)
+        p = target_law(arguments, request, row, faults, is_last=token < 0)
         if token < 0 and not faults.sentinel_subtracts:
             break
-        q = _draft(arguments, request, place, token, vocab, faults)
+        q = draft_law(arguments, request, place, token, vocab, faults)
         test = float(arguments["uniform_samples"][place])
         log_p, log_q = np.log(p[token]), np.log(q[token])
         if faults.unlikely_is_impossible:
@@ -92,7 +92,7 @@ def _walk(arguments: Named, request: int, first: int, last: int, faults: Faults)
     row = target[above + len(output) - (faults.bonus_from_the_last_draft and bool(output))]
     if is_greedy:
         return [*output, int(row.argmax())]
-    return [*output, _drawn(_target(arguments, request, row, faults, is_last=True), coin)]
+    return [*output, _drawn(target_law(arguments, request, row, faults, is_last=True), coin)]
 
 
 def _rest(
@@ -117,7 +117,8 @@ def _rest(
     return rest
 
 
-def _target(arguments: Named, request: int, row: Array, faults: Faults, is_last: bool) -> Array:
+def target_law(arguments: Named, request: int, row: Array, faults: Faults, is_last: bool) -> Array:
+    """Return the law of a row of the target."""
     warmth = _warmth(arguments["temperature"][request], faults)
     top_k, top_p, min_p = (
         None if arguments[name] is None else arguments[name][request] for name in ("top_k", "top_p", "min_p")
@@ -138,7 +139,8 @@ def _target(arguments: Named, request: int, row: Array, faults: Faults, is_last:
     return p
 
 
-def _draft(arguments: Named, request: int, place: int, token: int, vocab: int, faults: Faults) -> Array:
+def draft_law(arguments: Named, request: int, place: int, token: int, vocab: int, faults: Faults) -> Array:
+    """Return the law of a draft over the target's vocabulary."""
     warmth = float(arguments["draft_temperature"][request])
     if arguments["draft_logits"] is None or warmth == 0:
         return np.eye(vocab)[token]
@@ -183,13 +185,15 @@ def _fault(number: str, summary: str, **switched_on: bool) -> Mutant:
     return Mutant(number, _CHAIN, summary, instead(_sampled(Faults(**switched_on))))
 
 
-def _numbers_everywhere(arguments: Named) -> None:
+def numbers_everywhere(arguments: Named) -> None:
+    """Raise ValueError where any logit is NaN."""
     for name in ("target_logits", "draft_logits"):
         if arguments[name] is not None and np.isnan(arguments[name].astype(np.float32)).any():
             raise ValueError("a logit is NaN")
 
 
-def _next_rows(arguments: Named) -> None:
+def next_rows(arguments: Named) -> None:
+    """Give every draft the row of the next one."""
     if arguments["draft_logits"] is not None:
         arguments["draft_logits"] = np.roll(arguments["draft_logits"], -1, axis=0)
 
@@ -214,8 +218,8 @@ MUTANTS = (
     _fault("OWN-3216", "Where nothing is left, the last token is drawn.", nothing_left_draws_the_last=True),
     _fault("OWN-3217", "A draft below a millionth counts as impossible.", unlikely_is_impossible=True),
     _fault("OWN-3218", "Tokens beyond the draft's row are never drawn.", draft_row_is_forbidden=True),
-    Mutant("OWN-3219", _CHAIN, "Rows that no walk reads must be numbers as well.", given(_numbers_everywhere)),
-    Mutant("OWN-3220", _CHAIN, "A draft is judged by the row of the next one.", given(_next_rows)),
+    Mutant("OWN-3219", _CHAIN, "Rows that no walk reads must be numbers as well.", given(numbers_everywhere)),
+    Mutant("OWN-3220", _CHAIN, "A draft is judged by the row of the next one.", given(next_rows)),
     Mutant("OWN-3221", _CHAIN, "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     _fault("OWN-3222", "A draft that its row cannot choose is never drawn.", impossible_draft_left_out=True),
     _fault("OWN-5633", "What is left comes from logarithms, of zeros too.", rest_from_logarithms=True),

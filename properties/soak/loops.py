@@ -32,6 +32,7 @@ def reference_loop(
         pad = PaddedModel if operations is None else operations.host("PaddedModel")
         model = pad(model, **setup.widths)
         options |= {"has_dp_attention": True} if setup.drafter.extends and setup.is_v1 else {}
+    options = {**options, **setup.rule}
     if operations is not None:
         options = {**options, "operations": operations}
     worker: Worker = loop_of(setup.worker_name)(setup.drafting, model, sizes or setup.sizes(), **options)

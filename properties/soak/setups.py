@@ -6,6 +6,7 @@ from typing import Any
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import ceil_to, path_width
+from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.properties.soak.drafters import EAGLE
 from specsim.simulation.memory import required_row_width
@@ -48,6 +49,8 @@ class Setup:
         What drafts: a name of ``DRAFTERS``, or of a drafter that the module brings.
     brought : Drafter or None
         The record of a drafter that the module brings.
+    acceptance : Acceptance
+        By which rule the drafts of sampled requests are accepted.
     parameters : object or None
         What the worker of an algorithm takes in the place of sizes, which are those of ``config``.
     is_padded : bool
@@ -83,6 +86,7 @@ class Setup:
     algorithm: str = EAGLE
     parameters: Any = None
     brought: Drafter | None = field(default=None, repr=False)
+    acceptance: Acceptance = Acceptance.TOKEN
 
     @property
     def drafter(self) -> Drafter:
@@ -105,6 +109,11 @@ class Setup:
         is_scheduled = self.schedule.verification is not None
         changes = self.candidates or self.other_draftings or self.schedule.clips_drafts or is_scheduled
         return not (changes or self.drafter.has_memory or self.drafter.cuts_by_company)
+
+    @property
+    def rule(self) -> dict[str, Acceptance]:
+        """What a worker takes of the rule of acceptance by keyword, nothing of the one that every worker has."""
+        return {} if self.acceptance is Acceptance.TOKEN else {"acceptance": self.acceptance}
 
     @property
     def configs(self) -> tuple[SpecConfig, ...]:

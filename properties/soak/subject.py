@@ -1,6 +1,7 @@
 """What a soak tries: an implementation, whose worker, operations, parts and scheduler take the place of ours."""
 
 from dataclasses import dataclass, replace
+from inspect import signature
 
 from specsim.algorithms import Drafter
 from specsim.conformance.backend import Backend, load
@@ -34,6 +35,10 @@ class Subject:
         """Return whether the implementation brings the loop that a setup needs."""
         return setup.worker_name in self.backend.workers
 
+    def takes_rule(self, setup: Setup) -> bool:
+        """Return whether the implementation's own loop takes the rule by which a setup accepts drafts."""
+        return setup.rule.keys() <= signature(self.backend.workers[setup.worker_name]).parameters.keys()
+
     def has_own_drafts(self, setup: Setup) -> bool:
         """Return whether a setup's loop drafts what no reference drafts, so that outputs alone are compared."""
         return self.backend.has_own_drafts(setup.worker_name)
@@ -65,5 +70,7 @@ class Subject:
         if setup.is_padded:
             pad = Completed(self.backend, REFERENCE).host("PaddedModel")
             model = pad(model, **setup.widths, **padding_for(self.backend))
-        worker: Worker = self.backend.build_worker(setup.worker_name, setup.drafting, model, setup.sizes())
+        worker: Worker = self.backend.build_worker(
+            setup.worker_name, setup.drafting, model, setup.sizes(), **setup.rule
+        )
         return worker

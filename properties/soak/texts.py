@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from specsim.assertion import require
+from specsim.host.acceptance import Acceptance
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
 from specsim.properties.laws.support.reported import check_reported
@@ -64,17 +65,16 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
         _compare(request, *_decoded_plainly(setup, request, rules))
-    elif (
-        not sampled.is_repeatable
-        or setup.candidates
-        or setup.drafter.has_memory
-        or request.num_retractions
-        or _may_be_cut(setup, request)
-    ):
-        # NOTE: the coins of an output depend on where its verifies began, which only an undisturbed run repeats.
-        _check_end(request)
-    else:
+    elif setup.acceptance is Acceptance.TARGET_DRAW or _repeats(setup, request, sampled):
         sampled.add(setup, request)
+    else:
+        _check_end(request)
+
+
+def _repeats(setup: Setup, request: Request, sampled: SampledOutputs) -> bool:
+    """Return whether an undisturbed run has the same coins: they depend on where the verifies of an output began."""
+    is_disturbed = setup.candidates or setup.drafter.has_memory or setup.schedule.verification is not None
+    return sampled.is_repeatable and not (is_disturbed or request.num_retractions or _may_be_cut(setup, request))
 
 
 def _may_be_cut(setup: Setup, request: Request) -> bool:

@@ -7,7 +7,7 @@ request's filters has a power of two as denominator, and if no filter decides cl
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import product, zip_longest
 
 import numpy as np
 from hypothesis import strategies as st
@@ -30,6 +30,9 @@ from specsim.topology import Topology
 
 HALVING_TEMPERATURE = float(np.float32(1 / np.log(2)))
 """The temperature at which one unit of a logit is a factor of 2."""
+
+FAR_OF = 8
+"""Rows of which that is taken that is farthest from another row."""
 
 FORBIDDEN = None
 LOGITS = (0, -1, -2, -3, FORBIDDEN)
@@ -225,15 +228,28 @@ class ChainLogitBatch:
 
 
 def make_logit_chain(
-    source: Bulk, num_drafts: int, sizes: tuple[int, int], filters: Filters, *, is_certain: bool, num_padding: int
+    source: Bulk,
+    num_drafts: int,
+    sizes: tuple[int, int],
+    filters: Filters,
+    *,
+    is_certain: bool,
+    num_padding: int,
+    is_far: bool = False,
 ) -> ChainLogitScene:
-    """Return a chain whose every row is drawn, for every prefix; ``sizes`` are the vocabularies of target and draft."""
+    """Return a chain whose every row is drawn, for every prefix; ``sizes`` are the vocabularies of target and draft.
+
+    Rows of the draft may be far from the target's, so that what is left of these and of half of them differs.
+    """
     vocab_size, draft_vocab = sizes
     prefixes = [prefix for length in range(num_drafts + 1) for prefix in product(range(vocab_size), repeat=length)]
     target = {prefix: pick_logits(source, vocab_size, filters) for prefix in prefixes}
     common, scale = min(vocab_size, draft_vocab), source.integer(1, 2)
     shorter = [] if is_certain else [prefix for prefix in prefixes if len(prefix) < num_drafts]
-    draft = {prefix: pick_logits(source, common, Filters()) for prefix in shorter}
+    draft = {
+        prefix: pick_far_logits(source, common, target[prefix][1]) if is_far else pick_logits(source, common, Filters())
+        for prefix in shorter
+    }
     chain = ChainScene(
         num_drafts,
         {prefix: row for prefix, (_, row) in target.items()},
@@ -261,18 +277,36 @@ def pick_logits(source: Bulk, vocab_size: int, filters: Filters) -> tuple[Logits
     return rows[source.integer(0, len(rows) - 1)]
 
 
+def pick_far_logits(source: Bulk, vocab_size: int, row: Row) -> tuple[Logits, Row]:
+    """Return of some rows the one that leaves the least alike of another and of its half; that may have more tokens."""
+    rows = [pick_logits(source, vocab_size, Filters()) for _ in range(FAR_OF)]
+    return max(rows, key=lambda one: _unlike(_left_of(row, one[1], EVERYTHING), _left_of(row, one[1], EVERYTHING / 2)))
+
+
+def _left_of(row: Row, other: Row, share: Fraction) -> list[Fraction]:
+    return [max(share * p - q, NOTHING) for p, q in zip_longest(row, other, fillvalue=NOTHING)]
+
+
+def _unlike(one: list[Fraction], other: list[Fraction]) -> Fraction:
+    """Return how far two rows of weights are from each other, as shares of their totals; 0 where one has none."""
+    if not sum(one) or not sum(other):
+        return NOTHING
+    return sum((abs(p - q) for p, q in zip(normalised(one), normalised(other), strict=True)), NOTHING)
+
+
 @composite
-def chain_logit_batches(draw: DrawFn, is_certain: bool | None = None) -> ChainLogitBatch:
+def chain_logit_batches(draw: DrawFn, is_certain: bool | None = None, is_block: bool = False) -> ChainLogitBatch:
     """Draw one to three chains of no to two drafts, each with filters of its own, greedy ones among them.
 
-    Some drafts are certain. The draft's vocabulary is the target's, or has a token fewer or more.
+    Some drafts are certain. The draft's vocabulary is the target's, or has a token fewer or more. Blocks have two
+    drafts, so that one has a front before its last, and draft rows far from the target's.
     """
-    vocab_size = draw(st.sampled_from(VOCABULARIES[:2]))
+    vocab_size = draw(st.sampled_from(VOCABULARIES[2:] if is_block else VOCABULARIES[:2]))
     draft_vocab = vocab_size + draw(mostly(st.just(0), st.sampled_from((-1, 1)), one_in=2))
     all_certain = draw(mostly(st.just(False), st.just(True), one_in=5)) if is_certain is None else is_certain
     one = st.tuples(
         bulk(),
-        st.integers(0, min(longest_chain(vocab_size), 2)),
+        st.just(2) if is_block else st.integers(0, min(longest_chain(vocab_size), 2)),
         mostly(st.just(Filters()), st.sampled_from(ALL_FILTERS), one_in=2),
         mostly(st.just(False), st.just(True), one_in=4),
         st.sampled_from((0, 0, 1)),
@@ -285,7 +319,13 @@ def chain_logit_batches(draw: DrawFn, is_certain: bool | None = None) -> ChainLo
             filters,
             is_certain=all_certain or (certain and is_certain is None),
             num_padding=padding,
+            is_far=is_block,
         )
         for source, count, filters, certain, padding in draw(st.lists(one, min_size=1, max_size=3))
     )
     return ChainLogitBatch(scenes, draft_vocab, draw(st.tuples(st.booleans(), st.booleans())), all_certain)
+
+
+def block_logit_batches() -> SearchStrategy[ChainLogitBatch]:
+    """Return a strategy of chains that are judged as blocks."""
+    return chain_logit_batches(is_block=True)

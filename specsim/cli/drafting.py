@@ -246,7 +246,7 @@ def schedule_for(
     algorithm, topk = plan.config.algorithm, plan.config.topk
     if verification is not None and (algorithm == "NGRAM" or topk != 1):
         has = "trees of any form" if algorithm == "NGRAM" else f"--topk {topk}"
-        raise Failed(f"--verify-budget is for chains, and {algorithm} drafts with {has}", Exit.USAGE)
+        raise Failed(f"A budget of verified drafts is for chains, and {algorithm} drafts with {has}", Exit.USAGE)
     if is_overlapped and not plan.is_overlapped:
         raise Failed("--overlap is for V2: V1 allocates and frees inside an iteration", Exit.USAGE)
     if chunk is not None and chunk < plan.config.page_size:

@@ -95,9 +95,10 @@ def matrix(
     """Run an engine around IMPL in every combination of its settings.
 
     IMPL is a module, named like an import; the combinations are those that the rules allow. A cell is a choice of
-    worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is fed with requests
-    and checked after every step. For every algorithm, with chains and with trees, on every worker and page size,
-    the exact distribution of a sampled output, over all of its coins, is compared with decoding token by token.
+    worker, page size, topk, KV pool, overlap, chunking, prefix cache, algorithm, verify mode and acceptance rule. Each
+    cell is fed with requests and checked after every step. For every algorithm, with chains and with trees, on every
+    worker and page size, the exact distribution of a sampled output, over all of its coins, is compared with decoding
+    token by token.
 
     IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them;
     without one, IMPL's operations run in the reference's loops. IMPL's DRAFTERS run in specsim's loops, in cells of

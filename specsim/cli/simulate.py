@@ -84,7 +84,7 @@ SECTIONS = {
         "graphs",
         "lockstep",
     ),
-    "Scheduled verification": ("verify_budget", "verify_mode"),
+    "Scheduled verification": ("verify_budget", "verify_costs", "verify_mode"),
     "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
     "Rules about logits": (
         "frequency_penalty",

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from specsim.contracts.attended import pages_read, slots_read
 from specsim.contracts.axes import evaluate, names_of
 from specsim.contracts.chains import (
+    block_draft_logits_read,
     block_draft_rows_read,
+    block_target_logits_read,
     block_target_rows_read,
     draft_logits_read,
     draft_rows_read,
@@ -36,7 +38,12 @@ ROWS_READ = {
 }
 """Which rows of a chain's probabilities or logits carry meaning."""
 
-ROWS_OF_BLOCKS = {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read}
+ROWS_OF_BLOCKS = {
+    "draft_probs": block_draft_rows_read,
+    "target_probs": block_target_rows_read,
+    "draft_logits": block_draft_logits_read,
+    "target_logits": block_target_logits_read,
+}
 """The same of a chain that is judged as a block."""
 
 

@@ -27,6 +27,37 @@ _REQUIRES = (
 )
 _OUTPUTS = (PREDICT, ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS)
 
+
+def _contract_of_chains(rows_read: str) -> Contract:
+    """Return the contract of a sampler of chains; ``rows_read`` is the rule of the rows that carry meaning."""
+    return Contract(
+        parameters=(
+            *CHAINS,
+            array(
+                "draft_logits",
+                "float32|bfloat16 [drafted, draft_vocab]",
+                Unit.LOGIT,
+                defined=Defined(rows_read, "draft_logits"),
+                optional=True,
+            ),
+            array(
+                "target_logits",
+                "float32|bfloat16 [drafted+request, vocab]",
+                Unit.LOGIT,
+                defined=Defined(rows_read, "target_logits"),
+            ),
+            *filters(optional=True),
+            array("draft_temperature", "float32 [request]", Unit.TEMPERATURE, within=("0", None)),
+            MAX_NUM_DRAFTS,
+        ),
+        outputs=CHAIN_OUTPUTS,
+        requires=(
+            Requirement("vocab >= 1", "a distribution is over at least one token"),
+            Requirement("draft_vocab >= 1", "a draft is drawn from at least one token"),
+        ),
+    )
+
+
 OPERATIONS = (
     Operation(
         name="verify_tree_greedy_from_logits",
@@ -74,32 +105,14 @@ OPERATIONS = (
         name="chain_speculative_sampling_from_logits",
         group="from_logits",
         summary="Rejection sampling of ragged chains from the visited rows of raw logits of target and draft.",
-        contract=Contract(
-            parameters=(
-                *CHAINS,
-                array(
-                    "draft_logits",
-                    "float32|bfloat16 [drafted, draft_vocab]",
-                    Unit.LOGIT,
-                    defined=Defined("chain", "draft_logits"),
-                    optional=True,
-                ),
-                array(
-                    "target_logits",
-                    "float32|bfloat16 [drafted+request, vocab]",
-                    Unit.LOGIT,
-                    defined=Defined("chain", "target_logits"),
-                ),
-                *filters(optional=True),
-                array("draft_temperature", "float32 [request]", Unit.TEMPERATURE, within=("0", None)),
-                MAX_NUM_DRAFTS,
-            ),
-            outputs=CHAIN_OUTPUTS,
-            requires=(
-                Requirement("vocab >= 1", "a distribution is over at least one token"),
-                Requirement("draft_vocab >= 1", "a draft is drawn from at least one token"),
-            ),
-        ),
+        contract=_contract_of_chains("chain"),
         source="semantics B.9c",
+    ),
+    Operation(
+        name="chain_block_verification_from_logits",
+        group="from_logits",
+        summary="Verification of ragged chains as blocks from raw logits of target and draft.",
+        contract=_contract_of_chains("block"),
+        source="semantics B.9b, B.9c",
     ),
 )

@@ -232,6 +232,12 @@ class ChainSpeculativeSamplingFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
     output_tokens: ArrayT
     num_accepted_drafts: ArrayT
 
+class ChainBlockVerificationFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``chain_block_verification_from_logits`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
 class GatherOutputLogprobsOutputs(NamedTuple, Generic[ArrayT]):
     """What ``gather_output_logprobs`` returns."""
 

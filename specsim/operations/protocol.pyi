@@ -9,6 +9,7 @@ from specsim.operations.outputs import (
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     CapAcceptedDraftsOutputs,
+    ChainBlockVerificationFromLogitsOutputs,
     ChainBlockVerificationOutputs,
     ChainSpeculativeSamplingFromLogitsOutputs,
     ChainSpeculativeSamplingOutputs,
@@ -514,6 +515,23 @@ class Operations(Protocol[ArrayT]):
         max_num_drafts: int,
     ) -> ChainSpeculativeSamplingFromLogitsOutputs[ArrayT]:
         """Rejection sampling of ragged chains from the visited rows of raw logits of target and draft."""
+
+    def chain_block_verification_from_logits(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_logits: ArrayT | None,
+        target_logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT | None,
+        top_p: ArrayT | None,
+        min_p: ArrayT | None,
+        draft_temperature: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainBlockVerificationFromLogitsOutputs[ArrayT]:
+        """Verification of ragged chains as blocks from raw logits of target and draft."""
 
     def sample_target_predict(
         self,

@@ -36,12 +36,13 @@ def test_json(specsim):
         "prefix_cache": False,
         "algorithm": "EAGLE",
         "verify_mode": "static",
+        "acceptance": "token",
     }
     assert (cell["name"], cell["histories"], cell["failures"], cell["short"]) == (CELL, 1, [], {})
     assert cell["requests"] >= 3
     assert cell["iterations"] >= 8
     assert min(cell["partial_rejections"], cell["finishes"], cell["chunks"]) >= 1
-    assert document["pairs"] == {"covered": 36, "allowed": 36}
+    assert document["pairs"] == {"covered": 45, "allowed": 45}
     assert document["product"] == {"cells": 1, "allowed": 1, "refused": 0}
 
 
@@ -50,7 +51,7 @@ def test_the_table_has_a_line_a_cell_and_the_seed_first_and_last(specsim):
     lines = got.stdout.splitlines()
     assert got.exit_code == 0
     assert lines[0] == "specsim.reference, profile ci, seed 7"
-    counted = ["requests", "iterations", "partial", "finishes", "chunks", "hits", "overlaps", "cut"]
+    counted = ["requests", "iterations", "partial", "finishes", "chunks", "hits", "overlaps", "cut", "sampled"]
     assert lines[1].split() == ["cell", "histories", *counted, "verdict"]
     assert [line.split()[-1] for line in lines if line.startswith(CELL)] == ["conforms"]
     assert lines[-1] == "conforms: 1 cells, 1 histories, seed 7"
@@ -60,7 +61,8 @@ def test_the_table_has_a_line_a_cell_and_the_seed_first_and_last(specsim):
 def small_product(monkeypatch):
     """Let the product be chains of EAGLE on V1 and V2, overlapped or not, on single slots."""
     cells = [cell for cell in factors.all_cells() if cell.topk == cell.page_size == 1 and cell.pool == "mha"]
-    plain = [cell for cell in cells if not cell.is_scheduled and cell.algorithm == "EAGLE"]
+    by_coins = [cell for cell in cells if cell.is_coin_by_token]
+    plain = [cell for cell in by_coins if not cell.is_scheduled and cell.algorithm == "EAGLE"]
     chosen = [cell for cell in plain if not cell.chunking and not cell.prefix_cache]
     monkeypatch.setattr(factors, "all_cells", lambda: chosen)
 

@@ -76,13 +76,13 @@ def scene(kind, counts, vocab, *, draft_vocab=None, dtype=np.float32, seed=0, fi
     }
 
 
-def check(patterns=(0x5A, 0xA5), **arguments):
+def check(patterns=(0x5A, 0xA5), operation=CHAIN, **arguments):
     """Compare with the reference, under patterns of fresh memory; margins excuse requests."""
-    expected = Observation(outputs=REFERENCE.run(CHAIN, arguments).outputs)
+    expected = Observation(outputs=REFERENCE.run(operation, arguments).outputs)
     for pattern in patterns:
         with poisoned(pattern):
-            observed = Observation(outputs=GPU.run(CHAIN, arguments).outputs)
-        assert difference_beyond_margins(CHAIN, arguments, expected, observed) is None
+            observed = Observation(outputs=GPU.run(operation, arguments).outputs)
+        assert difference_beyond_margins(operation, arguments, expected, observed) is None
 
 
 @pytest.fixture(params=["all rows ahead", "level by level"])
@@ -239,10 +239,10 @@ def test_a_draft_that_its_row_cannot_choose_is_drawn_from_the_rest(ahead, draft_
     assert on_device(arguments) == [[[2, -1]], [0]]
 
 
-def on_device(arguments):
+def on_device(arguments, operation=CHAIN):
     """Return the outputs of a call as lists."""
     given = {name: from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
-    return [output.tolist() for output in gpu.chain_speculative_sampling_from_logits(**given)]
+    return [output.tolist() for output in vars(gpu)[operation](**given)]
 
 
 def test_a_list_that_was_not_written_is_not_read(ahead):

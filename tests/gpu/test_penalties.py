@@ -32,6 +32,18 @@ def test_small_tiles(agrees, cut):
     agrees("apply_penalties", **case(2, 3, 33))
 
 
+@pytest.mark.parametrize("penalty", [0, 1])
+def test_quotients_of_any_size_are_rounded_once(agrees, penalty):
+    arguments = case(3, 5, 1000)
+    source = np.random.default_rng(penalty)
+    logits = source.integers(0, 2**32, arguments["logits"].shape, dtype=np.uint32).view(np.float32)
+    arguments["logits"] = np.where(np.isfinite(logits) | np.isneginf(logits), logits, 0).astype(np.float32)
+    arguments["repetition_penalty"] = np.array([2**20, 2**-20, 3], np.float32)
+    for name in ("frequency_penalty", "presence_penalty"):
+        arguments[name] *= penalty
+    agrees("apply_penalties", **arguments)
+
+
 def test_views(agrees):
     arguments = case(2, 3, 40, bfloat16)
     wide = np.concatenate([arguments["logits"]] * 2, axis=1)

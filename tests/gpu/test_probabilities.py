@@ -10,7 +10,9 @@ from specsim.conformance.backend import load
 from specsim.contracts.rounding import is_rounded, largest_exponents
 from specsim.gpu import probabilities
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
+from specsim.gpu.launching.blocks import ON_GPU as ON_GPU_BLOCKS
 from specsim.gpu.launching.blocks import power_of_two
+from specsim.gpu.launching.mode import launching
 from specsim.gpu.switches import poisoned
 from specsim.reference.margins import MARGINS
 from specsim.rejection import Reason
@@ -120,6 +122,60 @@ def test_renormalised_rows_of_several_chunks(agrees, cut, chunk, slots):
     top_p = source.choice([1e-6, 0.1, 0.5, 0.9, 0.999, 1], num_rows).astype(np.float32)
     agrees("top_p_renorm", probabilities=drawn, top_p=top_p)
     agrees("min_p_renorm", probabilities=drawn, min_p=source.choice([0, 0.01, 0.5, 1], num_rows).astype(np.float32))
+
+
+def softened(logits):
+    """Return rows of the softmax in float32."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+def long_rows(vocab):
+    """Return rows whose cells and bins hold few entries, many, equal ones, the smallest ones, zeros of both signs."""
+    source = np.random.default_rng(vocab)
+    normal = source.normal(size=(1, vocab))
+    of_bfloat16 = (3 * normal).astype(bfloat16).astype(np.float64)
+    few = np.where(source.random((1, vocab)) < 1e-3, source.random((1, vocab)), 0)
+    one = np.arange(vocab)[None, :] == 777
+    drawn = [*(softened(scale * normal) for scale in (1, 3, 30)), softened(of_bfloat16), few * 1e3]
+    drawn += [np.full((1, vocab), 1 / vocab), np.where(one, 0.9, 0.1 / vocab), np.where(one, 1, 1e-12)]
+    drawn += [softened(3 * normal) * np.float64(scale) for scale in (1e-35, 1e33, 1e39)]
+    drawn += [source.integers(0, 4, (1, vocab)) * 2.0**-149, np.where(few > 0, -0.0, softened(2 * normal))]
+    return np.concatenate(drawn).astype(np.float32)
+
+
+@pytest.mark.parametrize("top_p", [0.95, 0.5, 1e-7, 0.999, 1 - 2**-24, 1])
+def test_top_p_of_long_rows(agrees, cut, top_p):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = long_rows(9000)
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.full(len(drawn), top_p, np.float32))
+
+
+def test_thresholds_of_long_rows_are_found_in_bins_down_to_24_binades():
+    drawn = from_numpy(long_rows(9000))
+    for top_p, is_found in ((0.95, True), (0.999, True), (1 - 2**-24, False)):
+        seen = []
+        with launching(seen.append, blocks=ON_GPU_BLOCKS):
+            gpu.top_p_renorm(drawn, torch.full((len(drawn),), top_p, device=DEVICE))
+        # Rows whose masses fit float32.
+        thresholds = seen[-1].buffers["threshold"][[0, 1, 3, 4, 5, 8, 9]]
+        assert (thresholds >= 0).all().item() == is_found
+
+
+def test_top_p_of_long_rows_at_a_distance(agrees, cut):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = np.repeat(long_rows(9000), 2, axis=1)[:, ::2][:5]
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.full(5, 0.9, np.float32))
+
+
+def test_masses_at_the_share_are_enough_in_long_rows(agrees, cut):
+    cut(block=ON_GPU_BLOCKS.block)
+    drawn = np.zeros((4, 9000), np.float32)
+    for row, exponents in zip(
+        drawn, ((0, -1, -2, -3, -3), (0, -1, -30, -30), (20, 20, 19, 19), (-3, -3, -2)), strict=True
+    ):
+        row[:: 9000 // len(exponents)][: len(exponents)] = 2.0 ** np.array(exponents)
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.array([0.5, 0.75, 2 / 3, 0.5], np.float32))
 
 
 def mixed_requests(num_requests, num_nodes, vocab, kind="random"):

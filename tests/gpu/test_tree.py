@@ -111,6 +111,13 @@ def test_prefix_columns_of_any_alignment(agrees, lengths, cut):
     agrees("build_tree", **arguments)
 
 
+@pytest.mark.parametrize("mask_mode", [0, 1])
+def test_links_are_the_same_by_a_program_of_their_own(agrees, cut, mask_mode):
+    cut(chunks=lambda items, chunks, programs: 2)
+    agrees("build_tree", **drafted(2, 4, 3, 17), seq_lens=np.array([2, 3]), mask_mode=mask_mode, seq_lens_sum=5)
+    agrees("build_tree", **drafted(1, 9, 4, 70), seq_lens=np.array([2]), mask_mode=mask_mode, seq_lens_sum=2)
+
+
 def test_small_blocks_find_the_same_links(agrees, cut):
     cut(block=lambda size, most, interpreted: 4)
     agrees("build_tree", **drafted(2, 4, 3, 17), seq_lens=np.array([2, 3]), mask_mode=1, seq_lens_sum=0)

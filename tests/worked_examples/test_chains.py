@@ -1,5 +1,6 @@
 """The chains of semantics B.9b and of scheduled verification, on each layer."""
 
+import numpy as np
 import pytest
 
 from tests.worked_examples.numbers import f32, i32, i64
@@ -20,6 +21,15 @@ def call(drafts, coins, final=0.5):
     }
 
 
+def in_logits(arguments):
+    """Return the same call with logits, at temperature 1/2 of the target and 2 of the draft."""
+    laws = {"draft_logits": (arguments.pop("draft_probs"), 2), "target_logits": (arguments.pop("target_probs"), 0.5)}
+    with np.errstate(divide="ignore"):
+        logits = {name: np.log(rows) * f32(temperature) for name, (rows, temperature) in laws.items()}
+    no_filters = dict.fromkeys(("top_k", "top_p", "min_p"))
+    return {**arguments, **logits, "temperature": f32([0.5]), **no_filters, "draft_temperature": f32([2])}
+
+
 @pytest.mark.parametrize(
     ("drafts", "coins", "tokens", "kept"),
     [
@@ -34,12 +44,14 @@ def call(drafts, coins, final=0.5):
 def test_b9b_a_block_of_two_drafts(drafts, coins, tokens, kept, computes):
     expected = {"output_tokens": i32([tokens]), "num_accepted_drafts": i32([kept])}
     computes("chain_block_verification", call(drafts, coins), expected)
+    computes("chain_block_verification_from_logits", in_logits(call(drafts, coins)), expected)
 
 
 @pytest.mark.parametrize(("coin", "tokens", "kept"), [(0.666, [0, 0, 1], 2), (0.667, [1, -1, -1], 0)])
 def test_b9_token_by_token_the_first_coin_ends_it(coin, tokens, kept, computes):
     expected = {"output_tokens": i32([tokens]), "num_accepted_drafts": i32([kept])}
     computes("chain_speculative_sampling", call([0, 0], [coin, 0]), expected)
+    computes("chain_speculative_sampling_from_logits", in_logits(call([0, 0], [coin, 0])), expected)
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,42 @@ def search(
         tl.debug_barrier()
         length = gather(entries, list_ptr, value_of(low, SHIFT), value_of(high, SHIFT), is_open)
         tl.debug_barrier()
-        lane = tl.arange(0, FEW)[None, :]
-        few = (list_ptr + lane, 0, (lane < length).to(tl.int32), 1, entries[4], entries[5])
-        state = halve(few, state, (num_high, mass_high), goal, is_open, 1, BY_MASS, SHIFT, IS_LOGITS)
-    return state[0], state[2], state[4]
+        peak = (entries[4], entries[5])
+        found = _choose(list_ptr, length, peak, (num_high, mass_high), goal, BY_MASS, SHIFT, IS_LOGITS, FEW)
+        is_found = is_open & found[3]
+        low, number = tl.where(is_found, found[0], low), tl.where(is_found, found[1], number)
+        mass = tl.where(is_found, found[2], mass)
+    return low, number, mass
+
+
+@triton.jit
+def _choose(
+    list_ptr,
+    length,
+    peak,
+    others,
+    goal,
+    BY_MASS: tl.constexpr,
+    SHIFT: tl.constexpr,
+    IS_LOGITS: tl.constexpr,
+    FEW: tl.constexpr,
+):
+    """Return the largest of a few entries of each row whose mass or number reaches a goal, both, and whether one does.
+
+    All pairs of entries are compared at once, and what ``others`` count and weigh is added.
+    """
+    lane = tl.arange(0, FEW)
+    entry = tl.load(list_ptr + lane[None, :], mask=lane[None, :] < length, other=0.0)
+    weight = weigh(entry, peak[0], peak[1], IS_LOGITS).to(tl.float64)
+    is_reached = (entry[:, None, :] >= entry[:, :, None]) & (lane[None, :] < length)[:, None, :]
+    number = tl.sum(is_reached.to(tl.int32), 2) + others[0]
+    mass = tl.sum(tl.where(is_reached, weight[:, None, :], 0.0), 2) + others[1]
+    is_enough = (mass >= goal if BY_MASS else number >= goal) & (lane[None, :] < length)
+    order = tl.where(is_enough, order_of(entry, SHIFT), -(1 << 40))
+    best = tl.max(order, 1, keep_dims=True)
+    number = tl.max(tl.where(order == best, number, 0), 1, keep_dims=True)
+    mass = tl.max(tl.where(order == best, mass, 0.0), 1, keep_dims=True)
+    return best, number, mass, best > -(1 << 40)
 
 
 @triton.jit

@@ -4,23 +4,10 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.succession import follow_previous
+from specsim.gpu.kernels.device.walking import child_with, load_links
 from specsim.gpu.kernels.from_logits.paths import begin_path
 from specsim.gpu.kernels.from_logits.thresholds import read_logits
 from specsim.gpu.kernels.verify import largest_first
-
-
-@triton.jit
-def child_with(target, node, candidates_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr, num_nodes):
-    """Return the first child of a node that has a token, or a number that is no node."""
-    child = tl.load(retrieve_next_token_ptr + node)
-    tries = 0
-    is_other = True
-    while is_other & (child >= 0) & (child < num_nodes) & (tries < num_nodes):
-        is_other = tl.load(candidates_ptr + child) != target
-        if is_other:
-            child = tl.load(retrieve_next_sibling_ptr + child)
-        tries += 1
-    return tl.where(is_other | (child < 0) | (child >= num_nodes), -1, child).to(tl.int32)
 
 
 @triton.jit(do_not_specialize=["num_nodes", "num_steps", "level", "num_levels", "num_chunks"])
@@ -56,24 +43,23 @@ def _walk_greedy_kernel(
     share = tl.program_id(1)
     num_requests = tl.num_programs(0)
     first = request * num_nodes
+    # Everything that a program needs to find its node is read at once.
     last = tl.load(reached_ptr + (level - 1) * num_requests + request, mask=level > 0, other=-1)
+    tile = tl.arange(0, NODES)
+    is_node = (tile < num_nodes) & (level > 0)
+    links = load_links(retrieve_next_token_ptr, retrieve_next_sibling_ptr, first + tile, is_node, num_nodes)
+    tokens = tl.load(candidates_ptr + first + tile, mask=is_node, other=-1).to(tl.int32)
+    chunk = tl.arange(0, CHUNKS)
+    is_chunk = (chunk < num_chunks) & (level > 0)
+    before = ((level - 1) * num_requests + request) * num_chunks + chunk
+    chunk_max = tl.load(chunk_max_ptr + before, mask=is_chunk, other=float("-inf"))
+    chunk_token = tl.load(chunk_token_ptr + before, mask=is_chunk, other=2**31 - 1)
     node = tl.where(level == 0, 0, -1)
     if last >= 0:
-        chunk = tl.arange(0, CHUNKS)
-        is_chunk = chunk < num_chunks
-        partial = ((level - 1) * num_requests + request) * num_chunks + chunk
-        chunk_max = tl.load(chunk_max_ptr + partial, mask=is_chunk, other=float("-inf"))
-        chunk_token = tl.load(chunk_token_ptr + partial, mask=is_chunk, other=2**31 - 1)
         target = largest_first(chunk_max, chunk_token)[1]
         if level < num_levels:
-            node = child_with(
-                target,
-                last,
-                candidates_ptr + first,
-                retrieve_next_token_ptr + first,
-                retrieve_next_sibling_ptr + first,
-                num_nodes,
-            )
+            place = tl.full([1], 0, dtype=tl.int32) + last
+            node = tl.max(child_with(target, place, place >= 0, tile, tokens, links, num_nodes), axis=0)
         if share == 0:
             tl.store(predict_ptr + first + last, target)
             if node >= 0:

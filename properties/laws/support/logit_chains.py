@@ -9,6 +9,7 @@ from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Array, Case, outputs_of
 
 CHAIN_FROM_LOGITS = "chain_speculative_sampling_from_logits"
+BLOCK_FROM_LOGITS = "chain_block_verification_from_logits"
 FINAL = "uniform_samples_for_final_sampling"
 _OF_REQUEST = (FINAL, "temperature", "top_k", "top_p", "min_p", "draft_temperature")
 

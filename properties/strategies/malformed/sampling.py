@@ -99,6 +99,15 @@ _LOGITS = (
 )
 _ROWS = ("target_logits", "draft_logits")
 _NO_MASS = (empty_row("probabilities", 0.0), empty_row("probabilities", _INFINITE))
+_CHAIN_LOGITS = (
+    *_COINS,
+    *(entry(name, _INFINITE) for name in _ROWS),
+    *(entry(name, float("nan")) for name in _ROWS),
+    *(empty_row(name, -_INFINITE) for name in _ROWS),
+    entry("top_p", 0.0),
+    *(entry(name, value) for name in ("temperature", "draft_temperature") for value in (1e-30, 2.0**21)),
+    *CHAINS,
+)
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "apply_penalties": (
@@ -130,15 +139,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "chain_speculative_sampling": (*_COINS, empty_row("target_probs", 0.0), *CHAINS),
     "chain_block_verification": (*_COINS, empty_row("target_probs", 0.0), *CHAINS),
     "verify_tree_sampled_from_logits": (*TREE, *_COINS, *_LOGITS),
-    "chain_speculative_sampling_from_logits": (
-        *_COINS,
-        *(entry(name, _INFINITE) for name in _ROWS),
-        *(entry(name, float("nan")) for name in _ROWS),
-        *(empty_row(name, -_INFINITE) for name in _ROWS),
-        entry("top_p", 0.0),
-        *(entry(name, value) for name in ("temperature", "draft_temperature") for value in (1e-30, 2.0**21)),
-        *CHAINS,
-    ),
+    "chain_speculative_sampling_from_logits": _CHAIN_LOGITS,
+    "chain_block_verification_from_logits": _CHAIN_LOGITS,
     "verify_cascade_metadata": (mask_cut_short, too_small("max_prefix_len", "longest")),
     "verify_custom_mask_metadata": (too_small("seq_lens_sum", "sum"),),
     "verify_extend_metadata": (too_small("seq_lens_sum", "sum"),),

@@ -153,6 +153,13 @@ def test_a_block_reads_the_rows_of_inner_fronts_and_the_one_that_it_draws_from()
     assert needed("chain_block_verification", **laws, **outputs) == rows * 10 * 4 + 3 * 4 + 18 * 4
 
 
+def test_a_block_from_logits_reads_the_rows_of_all_drafts():
+    logits = {"target_logits": torch.zeros((18, 10)), "draft_logits": torch.zeros((15, 12))}
+    outputs = {"num_accepted_drafts": int32(5, 2, 0), "output_tokens": torch.zeros((3, 6)).int()}
+    needed_bytes = (16 * 10 + 15 * 12) * 4 + 3 * 4 + 18 * 4
+    assert needed("chain_block_verification_from_logits", **logits, **outputs) == needed_bytes
+
+
 def test_a_node_in_its_place_and_the_dump_do_not_move():
     buffers = [torch.zeros((4, 2, 3), dtype=torch.bfloat16)] * 2
     pairs = {"target_slots": int64(1, 2, 0), "source_slots": int64(3, 2, 0)}

@@ -13,7 +13,7 @@ from specsim.operations import RECORDS
 
 ALTERNATIVES = {
     ("_argmax_target_predict_kernel", "logits_ptr"): {"torch.float32", "torch.int64"},
-    ("_argmax_target_predict_kernel", "IS_LAST"): {"True", "False"},
+    ("_argmax_target_predict_kernel", "target_predict_ptr"): {"None", "torch.int64"},
     ("_build_tree_kernel", "IS_FULL"): {"True", "False"},
     ("_build_tree_kernel", "tree_mask_ptr"): {"torch.uint8", "torch.uint16"},
     ("_build_tree_kernel", "seq_lens_ptr"): {"torch.int32", "torch.int64"},
@@ -68,12 +68,14 @@ ALTERNATIVES = {
     ("_settle_rows_kernel", "top_k_ptr"): {"None", "torch.int32"},
     ("_settle_rows_kernel", "min_p_ptr"): {"None", "torch.float32"},
     ("_settle_rows_kernel", "values_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_settle_rows_kernel", "threshold_ptr"): {"None", "torch.int32"},
     ("_settle_rows_kernel", "IS_LISTED"): {"True", "False"},
     ("_store_entries_kernel", "below_ptr"): {"None", "torch.int64"},
     ("_store_entries_kernel", "NUM_DIGESTED"): {"0", "2"},
     ("_target_verify_metadata_kernel", "verify_lens_ptr"): {"None", "torch.int32"},
     ("_translate_move_slots_kernel", "full_to_swa_ptr"): {"torch.int32", "torch.int64"},
     ("_weigh_fronts_kernel", "HAS_DRAFT"): {"True", "False"},
+    ("_verify_tree_greedy_kernel", "target_predict_ptr"): {"None", "torch.int64"},
     ("_walk_greedy_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "CHUNKS"): {"1", "2"},

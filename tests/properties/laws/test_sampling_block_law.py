@@ -79,7 +79,10 @@ def test_the_rule_of_blocks_is_exact_and_keeps_no_fewer_drafts(vocab):
 def test_the_worked_example_keeps_5_4_drafts_and_token_by_token_9_8():
     assert law_of_rule(HALVES, AS_A_BLOCK)[1] == Fraction(5, 4)
     assert law_of_rule(HALVES, TOKEN_BY_TOKEN)[1] == Fraction(9, 8)
-    kept = {front: 8 * share for front, (_, share) in kept_fronts(REFERENCE, HALVES).items()}
+    kept = {
+        front: 8 * share
+        for front, (_, share) in kept_fronts(HALVES, playing_blocks(REFERENCE, [HALVES]), slack_of_blocks(2)).items()
+    }
     assert kept == {(0,): 4, (1,): 2, (0, 0): 3, (0, 1): 0, (1, 0): 1, (1, 1): 0}
 
 
@@ -91,7 +94,9 @@ def test_a_block_that_is_cut_anywhere_has_the_exact_law(num_drafts):
 
 def test_two_whole_blocks_emit_4_82_tokens_and_4_65_token_by_token():
     scene, slack = anchored(2), slack_of_blocks(2)
-    assert 2 * (1 + sum(kept for _, kept in kept_fronts(REFERENCE, scene).values())) == pytest.approx(4.82, abs=5e-3)
+    assert 2 * (
+        1 + sum(kept for _, kept in kept_fronts(scene, playing_blocks(REFERENCE, [scene]), slack).values())
+    ) == pytest.approx(4.82, abs=5e-3)
     (laws,) = laws_of_chains([scene], playing(REFERENCE, [scene]), slack_of(2), slack)
     tokens = sum(chance * sum(len(one) * share for one, share in law.items()) for _, chance, law in laws)
     assert 2 * tokens == pytest.approx(4.65, abs=5e-3)

@@ -12,7 +12,7 @@ from specsim.operations import RECORDS
 from specsim.operations.signature import name_arguments
 from specsim.properties.laws.support.forks import NEITHER, NUM_SEEDS, coins_of, seeds_of
 from specsim.properties.matrix.factors import all_cells
-from specsim.properties.matrix.history import try_history
+from specsim.properties.matrix.history import shortfalls, try_history
 from specsim.properties.matrix.laws import (
     VOCABULARY,
     _runs_of_the_reference,
@@ -73,6 +73,12 @@ def coins_of_the_neighbour(arguments, seen):
     return {"seeds": np.roll(arguments["seeds"], 1)}
 
 
+def certain_rows(arguments, seen):
+    """Take the most probable token for the only one of each row."""
+    rows = arguments["target_probs"]
+    return {"target_probs": (np.arange(rows.shape[1]) == rows.argmax(axis=1)[:, None]).astype(rows.dtype)}
+
+
 def threshold_too_low(arguments, seen):
     """Accept each draft that is as probable as this, whatever its coin says."""
     return {"threshold_single": np.full_like(arguments["threshold_single"], 0.25)}
@@ -87,10 +93,10 @@ def subject_of(name, changed, is_faulty=lambda sizes: True, kinds=("v1", "v2")):
     """Return workers of a fault, which some sizes of pools bring out."""
 
     def maker(loop, kind):
-        def build(config, model, sizes):
+        def build(config, model, sizes, acceptance="token"):
             if kind in kinds and is_faulty(sizes):
-                return loop(config, model, sizes, operations=Faulty(name, changed))
-            return loop(config, model, sizes)
+                return loop(config, model, sizes, operations=Faulty(name, changed), acceptance=acceptance)
+            return loop(config, model, sizes, acceptance=acceptance)
 
         return build
 
@@ -113,6 +119,28 @@ def test_a_worker_whose_law_is_wrong_is_found_by_its_law_alone(name, changed, ce
     got = try_law(subject, CELLS[cell], AS_IT_IS, 0)
     assert got.error is not None and got.error.startswith("output of seed"), got
     assert (got.num_runs, got.num_seeded) == (27, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "cell"),
+    [
+        (COINS, coins_of_the_neighbour, f"{V1}-block"),
+        ("chain_block_verification", certain_rows, f"{V1}-block"),
+        ("sample_target_predict", coins_of_the_neighbour, f"{V2}-target-draw"),
+    ],
+)
+def test_a_worker_whose_rule_is_wrong_is_found_by_law_and_history(name, changed, cell):
+    subject = subject_of(name, changed)
+    assert CELLS[cell].name == cell
+    assert try_law(Subject(REFERENCE), CELLS[cell], AS_IT_IS, 0).error is None
+    assert try_law(subject, CELLS[cell], AS_IT_IS, 0).error.startswith("output of seed")
+    assert any(try_history(subject, CELLS[cell], 0, number).failure is not None for number in range(3))
+
+
+@pytest.mark.parametrize("cell", [f"{V1}-block", f"{V2}-target-draw"])
+def test_histories_of_other_rules_have_sampled_requests(cell):
+    tried = try_history(Subject(REFERENCE), CELLS[cell], 0, 0)
+    assert tried.failure is None and tried.counts["sampled"] > 0 and not shortfalls(tried.counts, CELLS[cell])
 
 
 def test_no_history_of_greedy_requests_finds_such_a_fault():
@@ -167,7 +195,8 @@ def test_every_combination_that_is_allowed_has_a_cell_and_those_that_are_run_com
     run = [CELLS["v2-page4-topk16-mla-overlap"], CELLS["ngram-v1-page64-topk4-dsa"]]
     chosen = law_cells(run, allowed)
     assert [combination_of(cell) for cell in chosen] == [*dict.fromkeys(map(combination_of, allowed))]
-    assert len(chosen) == len(DRAFTERS) * 2 * 2 * 4
+    num_pages = {"token": 4, "block": 1, "target-draw": 1}
+    assert len(chosen) == len(DRAFTERS) * 2 * 2 * sum(num_pages.values())
     assert set(run) <= set(chosen) <= set(allowed)
     assert law_cells(run, allowed) == chosen
 

@@ -7,6 +7,7 @@ import pytest
 
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.backend import load
+from specsim.host.acceptance import acceptance_of
 from specsim.properties.matrix import refusals as asking
 from specsim.properties.matrix.covering import cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import FACTORS, Cell, all_cells
@@ -36,7 +37,7 @@ def plans():
 
 
 def test_the_product_has_every_value():
-    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS) * 3
+    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS) * 3 * 3
     named = {name: FACTORS[name] for name in ("worker", "page_size", "topk")}
     assert named == {"worker": ("v1", "v2"), "page_size": (1, 4, 16, 64), "topk": (1, 4, 16)}
 
@@ -47,6 +48,10 @@ def test_a_cell_is_named_by_all_of_its_values():
     assert CELLS[cell.name] == cell
     assert replace(cell, algorithm="NGRAM").name == "ngram-v2-page16-topk4-mha-overlap-cache"
     assert replace(cell, verify_mode="cap-accept").name == "v2-page16-topk4-mha-overlap-cache-cap-accept"
+    assert replace(cell, acceptance="target-draw").name == "v2-page16-topk4-mha-overlap-cache-target-draw"
+    both = replace(cell, verify_mode="compact", acceptance="block")
+    assert both.name == "v2-page16-topk4-mha-overlap-cache-compact-block"
+    assert CELLS[both.name] == both
 
 
 @pytest.mark.parametrize(("profile", "strength"), [("ci", 2), ("full", 3)])
@@ -158,3 +163,19 @@ class ChainWorker(ReferenceWorker):
 def test_what_a_worker_rejects_is_refused_by_the_worker():
     refusal = why_refused(reference(worker=ChainWorker), CELLS["v2-page1-topk4-mha"])
     assert refusal == Refusal("worker", "BAD_CONFIGURATION: topk is 4, but should be 1, because it runs chains")
+
+
+@pytest.mark.parametrize("name", ["v2-page1-topk4-mha-block", "ngram-v1-page1-topk1-mha-block"])
+def test_trees_as_blocks_are_refused_in_the_words_of_the_rule(name):
+    with pytest.raises(SpecRejection) as caught:
+        acceptance_of("block", 4)
+    assert why_refused(reference(), CELLS[name]) == Refusal("worker", str(caught.value))
+
+
+def test_a_worker_without_a_parameter_for_the_rule_is_not_asked_for_another_one():
+    plain = "v2-page1-topk1-mha"
+    assert why_refused(reference(worker=ChainWorker), CELLS[plain]) is None
+    assert why_refused(reference(worker=ReferenceWorker), CELLS[f"{plain}-block"]) is None
+    for rule in ("block", "target-draw"):
+        refusal = why_refused(reference(worker=ChainWorker), CELLS[f"{plain}-{rule}"])
+        assert refusal == Refusal("implementation", "the V2 worker of specsim.reference has no parameter acceptance")
