@@ -17,6 +17,7 @@ from specsim.properties.laws.support.loading_runs import (
     LoadingRun,
     loading_runs,
     recurrent_loads,
+    that_loads,
     window_loads,
 )
 from specsim.properties.property import OF_ENGINES
@@ -90,7 +91,8 @@ def a_sampled_text_goes_on_on_its_noise(backend: Backend, run: MovedDraws) -> No
     def engine_of(sampled: SampledRun) -> Engine:
         sizes = sizes_for(sampled.config, asked, len(asked), sampled.page_size)
         schedule = Schedule(is_overlapped=sampled.is_overlapped, stream_seed=sampled.model.seed)
-        return Engine(make(sampled, sizes), len(asked), shuffle_seed=1, schedule=schedule, operations=parts)
+        worker = that_loads(make(sampled, sizes))
+        return Engine(worker, len(asked), shuffle_seed=1, schedule=schedule, operations=parts)
 
     first, second = engine_of(run.source), engine_of(run.target)
     for request in asked:

@@ -24,6 +24,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.worker import Worker
 
 DRAFTERS = tuple(zip(V1_WORKERS, V2_WORKERS, strict=True))
 KINDS = (PoolKind.MHA, PoolKind.MLA, PoolKind.QUANTISED)
@@ -31,6 +32,14 @@ STATES = (PoolKind.HYBRID, PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)
 PAGE_SIZES = ((1, 1), (4, 4), (1, 4), (4, 1), (4, 2), (2, 4))
 LONGER = 4
 """Tokens that a conversation goes on with after an end."""
+
+
+def that_loads(worker: Worker) -> Worker:
+    """Return a worker that loads texts; raise WorkerRefusal for another one."""
+    try:
+        return require_loading(worker)
+    except SpecRejection as refusal:
+        raise WorkerRefusal(refusal) from refusal
 
 
 @dataclass(frozen=True)
@@ -52,13 +61,8 @@ class Place:
         watched = Watched(Completed(backend, load("specsim.reference")))
         window, size = window_of(scenario.model), scenario.page_size
         sizes = sizes_for(run.config, requests, scenario.max_batch, size, window, self.schedule)
-        worker = run.own_worker(backend, sizes)
-        try:
-            require_loading(worker)
-        except SpecRejection as refusal:
-            raise WorkerRefusal(refusal) from refusal
         engine = Engine(
-            worker,
+            that_loads(run.own_worker(backend, sizes)),
             scenario.max_batch,
             scenario.shuffle_seed,
             schedule=self.schedule,
