@@ -104,7 +104,7 @@ def top_p_renorm(call: Call) -> list[Launch]:
         num_warps=max(1, min(8, chunk // 256)),
         options={"maxnreg": REGISTERS},
     )
-    few = choose_block(vocab, FEW, FEW)
+    few = min(FEW, choose_block(vocab, FEW))
     left_out = ("temperature_ptr", "top_k_ptr", "min_p_ptr", "chunk_ptrs", "list_ptrs")
     settle = _settling(
         num_rows,
@@ -169,13 +169,13 @@ def filter_rows(
     num_chunks, units = ceil_div(vocab, chunk), choose_block(chunk, UNITS)
     is_listed, is_logits = num_chunks > 1, "temperature" in names
     chunks, slots = power_of_two(num_chunks), choose_block(chunk, SLOTS)
-    rows = 1 if is_listed else choose_block(num_rows, 1, max(1, LARGEST_TILE // block))
+    few = min(FEW, choose_block(vocab, FEW))
+    rows = 1 if is_listed else choose_block(num_rows, 1, max(1, LARGEST_TILE // max(block, few * few)))
     sizes: dict[str, Size] = {"num_rows": num_rows, "num_nodes": num_nodes}
     sizes["row_sizes"] = (num_chunks, vocab, *tensor.stride())
     absent: dict[str, None] = {f"{name}_ptr": None for name in FILTERS if name not in names}
     constants = {**absent, "CHUNKS": chunks, "SHIFT": 16 if tensor.dtype is torch.bfloat16 else 0}
     lists = {"threshold_ptr": None} if is_listed else {"chunk_ptrs": None, "list_ptrs": None, "threshold_ptr": None}
-    few = choose_block(vocab, FEW, FEW)
     tile = (units, chunk, slots, max(1, block // chunks), few)
     settle = _settling(num_rows, sizes, {**constants, **lists, "IS_LISTED": is_listed}, tile, rows, block)
     inputs: Buffers = {"values": tensor, **call.contiguous(*names)}

@@ -159,19 +159,26 @@ def chain_block_verification_from_logits(
 def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw blocks of probabilities with coins beside the edges of their fronts, as logits at some temperature.
 
-    Neither side is filtered.
+    Neither side is filtered. A larger vocabulary of the draft ends in tokens that it cannot choose; now and then one
+    request's drafts are certain.
     """
     of_laws = draw(chain_block_verification(min(max_requests, 2 if draws_for_interpreter() else 6), is_whole=True))
     counts = np.diff(of_laws["cu_num_drafts"])
     draft_probs, target_probs = of_laws.pop("draft_probs"), of_laws.pop("target_probs")
+    source = draw(bulk())
     temperature, draft_temperature = (
-        draw(bulk()).integers(len(counts), 1, 4).astype(np.float32) / np.float32(2) for _ in range(2)
+        source.integers(len(counts), 1, 4).astype(np.float32) / np.float32(2) for _ in range(2)
     )
+    draft_logits = None
+    if draft_probs is not None:
+        of_drafts = _logits_of(draft_probs, draft_temperature.repeat(counts)).astype(np.float32)
+        more = max(0, source.integer(-2, 2))
+        draft_logits = np.pad(of_drafts, ((0, 0), (0, more)), constant_values=-np.inf)
+    if len(counts) and source.integer(0, 2) == 2:
+        draft_temperature[source.integer(0, len(counts) - 1)] = 0
     return {
         **of_laws,
-        "draft_logits": None
-        if draft_probs is None
-        else _logits_of(draft_probs, draft_temperature.repeat(counts)).astype(np.float32),
+        "draft_logits": draft_logits,
         "target_logits": _logits_of(target_probs, temperature.repeat(counts + 1)).astype(np.float32),
         "temperature": temperature,
         **dict.fromkeys(("top_k", "top_p", "min_p")),

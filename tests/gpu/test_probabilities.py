@@ -56,6 +56,12 @@ def test_filters(agrees, kind, num_rows, vocab):
     agrees("min_p_renorm", probabilities=drawn, min_p=cycled([0.5, 0, 1, 0.01], num_rows, np.float32))
 
 
+def test_many_rows_of_one_program_are_filtered(agrees):
+    drawn = rows("random", 300, 40)
+    agrees("top_k_renorm", probabilities=drawn, top_k=cycled([2, 39, 7], 300, np.int32))
+    agrees("top_p_renorm", probabilities=drawn, top_p=cycled([0.5, 0.9], 300, np.float32))
+
+
 def test_ties_at_the_threshold_are_kept():
     drawn = from_numpy(np.array([[1, 2, 2, 3]], dtype=np.float32) / 8)
     assert gpu.top_k_renorm(drawn, from_numpy(np.array([2], np.int32))).tolist()[0][0] == 0
