@@ -90,7 +90,8 @@ class SchedulerProtocol(Protocol):
         -------
         batch : PrefillBatch or None
             ``ranges`` are the slots that the worker writes into its map before the forward: of a request that joins
-            also those that the prefix cache had, from position 0. ``joining`` are the requests that got a row.
+            also those that the prefix cache had, from position 0. ``joining`` are the requests that got a row, and
+            ``loads`` what of their texts is loaded before the chunks (``Request.loaded``); without it, it is computed.
         """
 
     def publish(self, request: Request, end: int) -> SlotRange:
