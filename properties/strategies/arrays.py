@@ -20,7 +20,7 @@ Arguments = dict[str, Any]
 MAX_REQUESTS = 6
 LENGTH_DTYPES = ("int64", "int32")
 VALUE_DTYPES = ("int64", "float64", "float32", "float16", "int32", "int8", "uint8")
-LAYOUTS = ("contiguous", "gapped", "offset", "transposed")
+LAYOUTS = ("contiguous", "gapped", "gapped", "offset", "transposed")
 
 
 def mostly(usual: SearchStrategy[T], rare: SearchStrategy[T], one_in: int) -> SearchStrategy[T]:
