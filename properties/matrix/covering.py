@@ -31,32 +31,71 @@ def cover(cells: Sequence[Cell], strength: int) -> list[Cell]:
     One after another is taken that has most of the combinations that are left; where several have, most of those of one
     value more, so that the values which a cell is free in differ; where several have still, the first of them.
     """
-    has, wider = (_numbered(cells, size) for size in (strength, strength + 1))
-    is_left, is_wider_left = (np.ones(table.max() + 1, dtype=np.bool_) for table in (has, wider))
+    coded = Coded(cells)
+    has, wider = (coded.combinations(size) for size in (strength, strength + 1))
+    weight = wider.shape[1] + 1
+    scores = np.full(len(cells), has.shape[1] * weight + wider.shape[1])
+    left, wider_left = _Left(has), _Left(wider)
     taken: list[Cell] = []
-    while is_left.any():
-        scores = is_left[has].sum(axis=1) * (wider.shape[1] + 1) + is_wider_left[wider].sum(axis=1)
+    while left.number:
         best = int(scores.argmax())
         taken.append(cells[best])
-        is_left[has[best]], is_wider_left[wider[best]] = False, False
+        for cells_of_one in left.take(best):
+            scores[cells_of_one] -= weight
+        for cells_of_one in wider_left.take(best):
+            scores[cells_of_one] -= 1
     return taken
 
 
-def _numbered(cells: Sequence[Cell], strength: int) -> NDArray[np.int64]:
-    """Return the combinations of each cell, int64 [cell, combination], as numbers from 0 without gaps."""
-    known: list[dict[Value, int]] = [{} for _ in NAMES]
-    rows = [[of.setdefault(value, len(of)) for of, value in zip(known, cell.values, strict=True)] for cell in cells]
-    columns = np.array(rows, dtype=np.int64).T
-    tables: list[NDArray[np.int64]] = []
-    first = 0
-    for places in combinations(range(len(NAMES)), strength):
-        chosen = np.zeros(len(cells), dtype=np.int64)
-        for place in places:
-            chosen = chosen * len(known[place]) + columns[place]
-        distinct, numbers = np.unique(chosen, return_inverse=True)
-        tables.append(numbers + first)
-        first += len(distinct)
-    return np.stack(tables, axis=1)
+class _Left:
+    """The combinations that no cell taken has, of a table of them by cell, and which cells have each."""
+
+    def __init__(self, table: NDArray[np.int64]) -> None:
+        self._table = table
+        self._is_left = np.ones(table.max() + 1, dtype=np.bool_)
+        self._cells = np.argsort(table, axis=None, kind="stable") // table.shape[1]
+        self._ends = np.cumsum(np.bincount(table.reshape(-1)))
+        self.number = len(self._is_left)
+
+    def take(self, cell: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the cells that have a combination, for each that is left of those of one cell, and leave it no more."""
+        for one in self._table[cell][self._is_left[self._table[cell]]]:
+            yield self._cells[self._ends[one - 1] if one else 0 : self._ends[one]]
+            self._is_left[one] = False
+            self.number -= 1
+
+
+class Coded:
+    """Cells as numbers of their values."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._known: list[dict[Value, int]] = [{} for _ in NAMES]
+        rows = [
+            [of.setdefault(value, len(of)) for of, value in zip(self._known, cell.values, strict=True)]
+            for cell in cells
+        ]
+        self._columns = np.array(rows, dtype=np.int64).reshape(len(cells), len(NAMES)).T
+
+    def combinations(self, strength: int) -> NDArray[np.int64]:
+        """Return the combinations of each cell, int64 [cell, combination], as numbers from 0 without gaps."""
+        tables: list[NDArray[np.int64]] = []
+        first = 0
+        for places in combinations(range(len(NAMES)), strength):
+            chosen = np.zeros(self._columns.shape[1], dtype=np.int64)
+            for place in places:
+                chosen = chosen * len(self._known[place]) + self._columns[place]
+            distinct, numbers = np.unique(chosen, return_inverse=True)
+            tables.append(numbers + first)
+            first += len(distinct)
+        return np.stack(tables, axis=1)
+
+    def having(self, combination: Combination) -> NDArray[np.bool_]:
+        """Return, bool [cell], which cells have every value of a combination."""
+        found = np.ones(self._columns.shape[1], dtype=np.bool_)
+        for name, value in combination:
+            place = NAMES.index(name)
+            found &= self._columns[place] == self._known[place].get(value, -1)
+        return found
 
 
 def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Combination]:
@@ -64,18 +103,28 @@ def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Comb
 
     They are all of them up to three values, and of more values as many as it takes to find one in every missing cell.
     """
-    present_cells = set(allowed)
-    missing = [cell for cell in dict.fromkeys(cells) if cell not in present_cells]
+    distinct = list(dict.fromkeys([*cells, *allowed]))
+    coded, present_cells = Coded(distinct), set(allowed)
+    is_allowed = np.array([cell in present_cells for cell in distinct], dtype=np.bool_)
+    is_missing = ~is_allowed
     found: list[Combination] = []
     for strength in range(1, len(NAMES) + 1):
         if strength > ALL_UP_TO:
-            missing = [cell for cell in missing if not any(has_combination(cell, part) for part in found)]
-        if not missing:
+            for part in found:
+                is_missing &= ~coded.having(part)
+        missing = np.flatnonzero(is_missing)
+        if not len(missing):
             break
-        present = occurring(allowed, strength)
-        candidates = dict.fromkeys(one for cell in missing for one in combinations_of(cell, strength))
-        absent = [one for one in candidates if one not in present and not any(_is_part(part, one) for part in found)]
-        found.extend(absent)
+        table = coded.combinations(strength)
+        is_absent = np.ones(table.max() + 1, dtype=np.bool_)
+        is_absent[table[is_allowed]] = False
+        # The first cell and place of each, in their order.
+        numbers, places = np.unique(table[missing], return_index=True)
+        for place in np.sort(places[is_absent[numbers]]):
+            cell = distinct[missing[place // table.shape[1]]]
+            one = tuple(combinations_of(cell, strength))[place % table.shape[1]]
+            if not any(_is_part(part, one) for part in found):
+                found.append(one)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from specsim.algorithms import DRAFTERS
@@ -68,7 +69,8 @@ class Cell:
     @property
     def values(self) -> tuple[Value, ...]:
         """The value of each factor."""
-        return tuple(getattr(self, name) for name in NAMES)
+        values: tuple[Value, ...] = _VALUES(self)
+        return values
 
     @property
     def name(self) -> str:
@@ -96,6 +98,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 """Every factor with its values."""
 
 NAMES = tuple(entry.name for entry in fields(Cell))
+_VALUES = attrgetter(*NAMES)
 SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
 """Factors that are on or off, by the word that a name has where they are on."""
 

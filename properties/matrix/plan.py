@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.conformance.brought import Brought
-from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
+from specsim.properties.matrix.covering import Coded, Combination, cover, occurring, smallest_absent
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.refusals import Refusal
 
@@ -80,9 +82,10 @@ def _explain(refused: Mapping[Cell, Refusal], absent: Sequence[Combination]) -> 
 
     The reason of most of them comes first.
     """
-    has = {cell: {one for one in absent if has_combination(cell, one)} for cell in refused}
-    for combination in absent:
-        its = [cell for cell in refused if combination in has[cell]]
-        alone = [cell for cell in its if len(has[cell]) == 1]
-        found = Counter(refused[cell] for cell in alone or its)
-        yield LeftOut(combination, tuple(one for one, _ in found.most_common()), len(its))
+    cells = list(refused)
+    masks = np.array([*map(Coded(cells).having, absent)], dtype=np.bool_).reshape(len(absent), len(cells))
+    is_alone = masks.sum(axis=0) == 1
+    for combination, its in zip(absent, masks, strict=True):
+        chosen = its & is_alone if (its & is_alone).any() else its
+        found = Counter(refused[cells[place]] for place in np.flatnonzero(chosen))
+        yield LeftOut(combination, tuple(one for one, _ in found.most_common()), int(its.sum()))

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from random import Random
 
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.isolation.heartbeat import begin_call
 from specsim.conformance.raised import Undefined
 from specsim.operations.signature import nearest
-from specsim.properties.matrix.factors import FACTORS, Cell
+from specsim.properties.matrix.factors import FACTORS, NAMES, Cell, Value
 from specsim.properties.matrix.setups import draw_setup, sizes_of
 from specsim.properties.soak.drafters import settings_of
 from specsim.properties.soak.setups import Setup
@@ -21,6 +22,13 @@ from specsim.simulation.worker import SynchronousWorker, Worker
 
 SCHEDULING = ("overlap", "chunking", "prefix_cache", "verify_mode")
 """Factors that a worker does not depend on: cells that differ in these alone are asked about with one worker."""
+
+Values = tuple[Value, ...]
+# NOTE: no rule asks how much is verified, and no engine how drafts are accepted; asking takes most of the time.
+_OF_RULES, _OF_WORKER, _OF_ENGINE = (
+    attrgetter(*(name for name in NAMES if name not in left_out))
+    for left_out in (("verify_mode", "acceptance"), SCHEDULING, ("acceptance",))
+)
 
 
 @dataclass(frozen=True)
@@ -41,30 +49,29 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
     has such a worker; then worker and engine, which are built for it.
     """
     found: dict[Cell, Refusal] = {}
-    workers: dict[Cell, Worker | Refusal] = {}
-    ruled: dict[Cell, Refusal | None] = {}
-    scheduled: dict[Cell, Refusal | None] = {}
+    workers: dict[Values, Worker | Refusal] = {}
+    ruled: dict[Values, Refusal | None] = {}
+    scheduled: dict[Values, Refusal | None] = {}
     for cell in cells:
-        # NOTE: no rule asks how much is verified, and no engine how drafts are accepted; asking takes most of the time.
-        by_coins = replace(cell, acceptance=FACTORS["acceptance"][0])
-        static = replace(by_coins, verify_mode=FACTORS["verify_mode"][0])
-        if static not in ruled:
-            ruled[static] = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
-        refusal = ruled[static]
+        of_rules = _OF_RULES(cell)
+        if of_rules not in ruled:
+            ruled[of_rules] = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
+        refusal = ruled[of_rules]
         if refusal is None:
-            plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
-            if plain not in workers:
+            of_worker, of_engine = _OF_WORKER(cell), _OF_ENGINE(cell)
+            if of_worker not in workers:
+                plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
                 begin_call(plain.name)
-                workers[plain] = _build_worker(
+                workers[of_worker] = _build_worker(
                     subject, draw_setup(plain, Random(0), brought=subject.brought(plain.algorithm))
                 )
-            worker = workers[plain]
+            worker = workers[of_worker]
             if isinstance(worker, Refusal):
                 refusal = worker
             else:
-                if by_coins not in scheduled:
-                    scheduled[by_coins] = _refused_by_engine(subject, cell, worker)
-                refusal = scheduled[by_coins]
+                if of_engine not in scheduled:
+                    scheduled[of_engine] = _refused_by_engine(subject, cell, worker)
+                refusal = scheduled[of_engine]
         if refusal is not None:
             found[cell] = refusal
     return found
