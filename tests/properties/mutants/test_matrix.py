@@ -109,9 +109,11 @@ def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_after():
     )
 
 
-def test_the_victim_of_a_property_is_the_mutant_that_it_killed_earliest():
+def test_the_victim_of_a_property_is_the_mutant_that_it_killed_with_most_seeds_or_with_the_first():
     found = {"V16": ((Kill(LAW, 2),),), "PV07": ((Kill(LAW, 4),), (Kill(LAW, 3),))}
-    assert updated(RECORD, found, ["PV07", "V16"], QUICK).victims == {LAW: "V16"}
+    assert updated(RECORD, found, ["PV07", "V16"], QUICK).victims == {LAW: "PV07"}
+    later = {"PV07": ((), (Kill(LAW, 1),)), "V16": ((Kill(LAW, 4),), ())}
+    assert updated(RECORD, later, ["PV07", "V16"], QUICK).victims == {LAW: "V16"}
 
 
 def test_a_property_meets_its_known_victim_first():
