@@ -1,7 +1,8 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +162,9 @@ def bench(
             remark(f"{saved} was measured otherwise: {differs}")
     if save is not None:
         timings.save(save)
-    if plot is not None:
+    if plot is not None and timings.is_interrupted:
+        remark(f"--plot {plot}: sizes are missing after an interrupt; it is not drawn")
+    elif plot is not None:
         _draw(timings.document, plot)
     timings.give(markdown, as_json)
     timings.end(baseline, TOLERANCE if tolerance is None else tolerance)
@@ -273,9 +276,9 @@ def _time_rows(device: str, chosen: _Chosen, peer: "Backend | None") -> Timings:
 
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        measured = list(every.measure_every(machine, chosen.works, on_progress, peer))
-        measured += whole.measure_whole(chosen.iterations, on_progress)
-    timings = _beside_floors(device, machine, measured, OF_ALL, ("times_floor", "peer_times_ours"), peer)
+        of_operations = every.measure_every(machine, chosen.works, on_progress, peer)
+        gathered = _gather(chain(of_operations, whole.measure_whole(chosen.iterations, on_progress)))
+    timings = _beside_floors(device, machine, gathered, OF_ALL, ("times_floor", "peer_times_ours"), peer)
     if not chosen.growths:
         return timings
     return replace(timings, about={**timings.about, "growth": list(map(asdict, chosen.growths))})
@@ -287,15 +290,27 @@ def _time_targets(device: str, peer: "Backend | None") -> Timings:
 
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        measured = list(targets.measure_targets(machine, on_progress, peer))
+        gathered = _gather(targets.measure_targets(machine, on_progress, peer))
     more = ("times_target", "share_of_floor", "peer_times_ours")
-    return _beside_floors(device, machine, measured, OF_TARGETS, more, peer)
+    return _beside_floors(device, machine, gathered, OF_TARGETS, more, peer)
+
+
+def _gather(measured: Iterable[Any]) -> tuple[list[Any], bool]:
+    """Return rows as they are measured, and whether an interrupt ended that; one before the first row is passed on."""
+    rows: list[Any] = []
+    try:
+        rows.extend(measured)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        return rows, True
+    return rows, False
 
 
 def _beside_floors(
     device: str,
     machine: "Machine",
-    measured: Sequence[Any],
+    gathered: tuple[list[Any], bool],
     columns: Sequence[Column],
     more: Sequence[str],
     peer: "Backend | None",
@@ -304,7 +319,7 @@ def _beside_floors(
     from specsim.gpu.bench.every import Unmeasured
 
     rows, unmeasured = [], []
-    for one in measured:
+    for one in gathered[0]:
         if isinstance(one, Unmeasured):
             unmeasured.append(asdict(one))
         else:
@@ -312,7 +327,8 @@ def _beside_floors(
     copied = machine.copy_bandwidth / 1e12
     title = f"{device}: a launch takes {machine.launch_us:.2f} µs at least, a copy has {copied:.2f} TB/s"
     about = {**_about(device), **asdict(machine)}
-    return Timings(about, title, columns if peer is None else (*columns, *OF_A_PEER), rows, unmeasured)
+    columns = columns if peer is None else (*columns, *OF_A_PEER)
+    return Timings(about, title, columns, rows, unmeasured, is_interrupted=gathered[1])
 
 
 def _about(device: str) -> dict[str, Any]:

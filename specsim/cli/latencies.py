@@ -88,6 +88,8 @@ class Timings:
         Rows that could not be timed, and why.
     key : str
         Of the rows.
+    is_interrupted : bool
+        Whether there would be more rows.
     """
 
     about: Mapping[str, Any]
@@ -96,11 +98,13 @@ class Timings:
     rows: Sequence[Row]
     unmeasured: Sequence[Row] = ()
     key: str = "rows"
+    is_interrupted: bool = False
 
     @property
     def document(self) -> dict[str, Any]:
         """What JSON has."""
-        return {**self.about, self.key: self.rows, "unmeasured": self.unmeasured}
+        interrupted = {"is_interrupted": True} if self.is_interrupted else {}
+        return {**self.about, **interrupted, self.key: self.rows, "unmeasured": self.unmeasured}
 
     def beside(self, baseline: Baseline) -> "Timings":
         """Return the same with how many times as long as in a baseline each row takes."""
@@ -147,6 +151,8 @@ class Timings:
             code = Exit.FAILURE if slower else code
             if not compared and not self.unmeasured:
                 counted, code = f"{counted}: it has none of these rows", Exit.NOTHING_SELECTED
+        if self.is_interrupted:
+            counted, code = f"{counted} before the interrupt", Exit.INTERRUPTED
         if code != Exit.CONFORMS:
             raise Failed(counted, code)
         finish(code, counted)

@@ -115,6 +115,27 @@ def test_rows_that_could_not_be_timed_are_named_and_fail(specsim, on_a_gpu, chec
     )
 
 
+def test_rows_before_an_interrupt_are_printed(specsim, on_a_gpu, checked, monkeypatch, tmp_path):
+    measure = every.measure
+
+    def interrupted(work, machine, peer):
+        if work.shape.startswith("64 "):
+            raise KeyboardInterrupt
+        return measure(work, machine, peer)
+
+    monkeypatch.setattr(every, "measure", interrupted)
+    got = specsim("bench", "--operation", "build_tree", "--json")
+    document = json.loads(got.stdout)
+    assert (got.exit_code, document["is_interrupted"]) == (130, True)
+    assert [row["shape"] for row in document["rows"]] == ["1 request", "16 requests"]
+    assert got.stderr == "specsim: 2 rows were timed before the interrupt\n"
+    axis = ("--grow", "batch", "--plot", str(tmp_path / "figures"))
+    got = specsim("bench", "--operation", "build_tree", *axis)
+    assert got.exit_code == 130 and "sizes are missing after an interrupt" in got.stderr
+    monkeypatch.setattr(every, "measure", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert specsim("bench", "--operation", "build_tree").stdout == ""
+
+
 def test_nothing_is_timed_while_agreement_is_red(specsim, on_a_gpu, monkeypatch):
     failure = SimpleNamespace(operation="build_tree", property="agreement.build_tree", message="it differs")
     report = SimpleNamespace(verdict="does not conform", failures=[failure])
