@@ -1,25 +1,29 @@
 """Options of ``specsim simulate`` for scheduled verification."""
 
 import functools
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from specsim.cli.output import Exit, Failed
 from specsim.cli.simulate_options import with_options
 from specsim.host.budget import CapturedTimes, Costs, StepRates, StepTimes
-from specsim.rejection import SpecRejection
 from specsim.simulation.verification import FixedBudget, PricedBudget, Verification, VerifyMode
 
 MOST_DRAFTS = 2**31 - 1
 """Drafts of a budget at most, as the operation counts them."""
 
-_TABLES: dict[str, Any] = {"step_rates": StepRates, "step_times": StepTimes, "captured_times": CapturedTimes}
-"""What a file of costs may have, by its name."""
+
+class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file of costs may have: one of these."""
+
+    step_rates: StepRates | None = None
+    step_times: StepTimes | None = None
+    captured_times: CapturedTimes | None = None
+
 
 _VERIFICATION = (
     click.option(
@@ -70,36 +74,16 @@ def read_costs(path: Path) -> Costs:
         USAGE: it cannot be read, or has no such table.
     """
     try:
-        document = json.loads(path.read_text("utf-8"))
+        tables = msgspec.json.decode(path.read_bytes(), type=_Tables)
     except OSError as error:
         raise Failed(f"--verify-costs {path}: {error.strerror}", Exit.USAGE) from error
-    except (ValueError, RecursionError) as error:
-        raise Failed(f"--verify-costs {path}: it is no JSON document", Exit.USAGE) from error
-    names = list(document) if isinstance(document, dict) else []
-    if len(names) != 1 or names[0] not in _TABLES:
-        raise Failed(f"--verify-costs {path}: should have one table, {', '.join(_TABLES)}", Exit.USAGE)
-    table, values = _TABLES[names[0]], document[names[0]]
-    wanted = [field.name for field in fields(table)]
-    if not isinstance(values, dict) or sorted(values) != sorted(wanted):
-        raise Failed(f"--verify-costs {path}: {names[0]} should have {', '.join(wanted)}", Exit.USAGE)
-    for name, value in values.items():
-        is_list = name.endswith(("probes", "rates", "times"))
-        entries = value if is_list and isinstance(value, list) else [value]
-        is_whole = name.endswith("probes") or name == "largest_captured"
-        if is_list != isinstance(value, list) or not all(_is_number(entry, is_whole) for entry in entries):
-            kind = ("whole " if is_whole else "") + ("numbers" if is_list else "number")
-            raise Failed(f"--verify-costs {path}: {name} should be {'' if is_list else 'a '}{kind}", Exit.USAGE)
-    try:
-        costs: Costs = table(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-        )
-    except SpecRejection as rejection:
-        raise Failed(f"--verify-costs {path}: {rejection}", Exit.USAGE) from rejection
-    return costs
-
-
-def _is_number(entry: Any, is_whole: bool) -> bool:
-    return isinstance(entry, int if is_whole else (int, float)) and not isinstance(entry, bool)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Failed(f"--verify-costs {path}: {error}", Exit.USAGE) from error
+    given: list[Costs] = [one for one in msgspec.structs.astuple(tables) if one is not None]
+    if len(given) != 1:
+        names = ", ".join(one.name for one in msgspec.structs.fields(_Tables))
+        raise Failed(f"--verify-costs {path}: should have one table, {names}", Exit.USAGE)
+    return given[0]
 
 
 def verified_in_words(figures: Mapping[str, int]) -> str:
