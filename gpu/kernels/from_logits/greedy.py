@@ -73,10 +73,14 @@ def _walk_greedy_kernel(
         if level == 0:
             path_ptr = accept_index_ptr + request * (num_steps + 1)
             begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)
-    if node >= 0:
-        token = share * CHUNK + tl.arange(0, CHUNK)
-        logit = read_logits(logits_ptr + (first + node) * row_stride, token, vocab, column_stride)
-        value, choice = largest_first(logit, tl.where(token < vocab, token, 2**31 - 1))
+    if level < num_levels:
+        # NOTE: chunks of a walk that has ended are read with all others before it is known that it has.
+        value = tl.full([], float("-inf"), dtype=tl.float32)
+        choice = tl.full([], 2**31 - 1, dtype=tl.int32)
+        if node >= 0:
+            token = share * CHUNK + tl.arange(0, CHUNK)
+            logit = read_logits(logits_ptr + (first + node) * row_stride, token, vocab, column_stride)
+            value, choice = largest_first(logit, tl.where(token < vocab, token, 2**31 - 1))
         partial = (level * num_requests + request) * num_chunks + share
         tl.store(chunk_max_ptr + partial, value)
         tl.store(chunk_token_ptr + partial, choice)
