@@ -1,6 +1,6 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,7 @@ from specsim.cli.baseline import TOLERANCE, open_to_save, read_baseline, version
 from specsim.cli.ci_files import PATH
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.isolation import begin_to_import, bounded_jobs, default_memory, prepare, workers
-from specsim.cli.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings
+from specsim.cli.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings, gather
 from specsim.cli.names import JOBS, Name, complete_modules
 from specsim.cli.output import EXIT_CODES, Exit, Failed, progress, remark
 from specsim.conformance.isolation.jobs import Limits
@@ -277,7 +277,7 @@ def _time_rows(device: str, chosen: _Chosen, peer: "Backend | None") -> Timings:
     machine = every.measure_machine()
     with progress("latency") as on_progress:
         of_operations = every.measure_every(machine, chosen.works, on_progress, peer)
-        gathered = _gather(chain(of_operations, whole.measure_whole(chosen.iterations, on_progress)))
+        gathered = gather(chain(of_operations, whole.measure_whole(chosen.iterations, on_progress)))
     timings = _beside_floors(device, machine, gathered, OF_ALL, ("times_floor", "peer_times_ours"), peer)
     if not chosen.growths:
         return timings
@@ -290,21 +290,9 @@ def _time_targets(device: str, peer: "Backend | None") -> Timings:
 
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        gathered = _gather(targets.measure_targets(machine, on_progress, peer))
+        gathered = gather(targets.measure_targets(machine, on_progress, peer))
     more = ("times_target", "share_of_floor", "peer_times_ours")
     return _beside_floors(device, machine, gathered, OF_TARGETS, more, peer)
-
-
-def _gather(measured: Iterable[Any]) -> tuple[list[Any], bool]:
-    """Return rows as they are measured, and whether an interrupt ended that; one before the first row is passed on."""
-    rows: list[Any] = []
-    try:
-        rows.extend(measured)
-    except KeyboardInterrupt:
-        if not rows:
-            raise
-        return rows, True
-    return rows, False
 
 
 def _beside_floors(

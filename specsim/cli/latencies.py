@@ -1,7 +1,7 @@
 """What ``specsim bench`` prints: one document of rows, as JSON or as a table of some of its keys."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -156,6 +156,18 @@ class Timings:
         if code != Exit.CONFORMS:
             raise Failed(counted, code)
         finish(code, counted)
+
+
+def gather(measured: Iterable[Any]) -> tuple[list[Any], bool]:
+    """Return rows as they are measured, and whether an interrupt ended that; one before the first row is passed on."""
+    rows: list[Any] = []
+    try:
+        rows.extend(measured)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        return rows, True
+    return rows, False
 
 
 def _line(cells: Sequence[str]) -> str:
