@@ -128,10 +128,5 @@ def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Comb
     return found
 
 
-def has_combination(cell: Cell, combination: Combination) -> bool:
-    """Return whether a cell has every value of a combination."""
-    return all(vars(cell)[name] == value for name, value in combination)
-
-
 def _is_part(part: Combination, whole: Combination) -> bool:
     return all(one in whole for one in part)

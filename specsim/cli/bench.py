@@ -277,11 +277,11 @@ def _time_rows(device: str, chosen: _Chosen, peer: "Backend | None") -> Timings:
     machine = every.measure_machine()
     with progress("latency") as on_progress:
         of_operations = every.measure_every(machine, chosen.works, on_progress, peer)
-        gathered = gather(chain(of_operations, whole.measure_whole(chosen.iterations, on_progress)))
-    timings = _beside_floors(device, machine, gathered, OF_ALL, ("times_floor", "peer_times_ours"), peer)
-    if not chosen.growths:
-        return timings
-    return replace(timings, about={**timings.about, "growth": list(map(asdict, chosen.growths))})
+        of_all = chain(of_operations, whole.measure_whole(chosen.iterations, on_progress))
+        measured, is_interrupted = gather(of_all)
+    timings = _beside_floors(device, machine, measured, OF_ALL, ("times_floor", "peer_times_ours"), peer)
+    growth = {"growth": list(map(asdict, chosen.growths))} if chosen.growths else {}
+    return replace(timings, about={**timings.about, **growth}, is_interrupted=is_interrupted)
 
 
 def _time_targets(device: str, peer: "Backend | None") -> Timings:
@@ -290,15 +290,16 @@ def _time_targets(device: str, peer: "Backend | None") -> Timings:
 
     machine = every.measure_machine()
     with progress("latency") as on_progress:
-        gathered = gather(targets.measure_targets(machine, on_progress, peer))
+        measured, is_interrupted = gather(targets.measure_targets(machine, on_progress, peer))
     more = ("times_target", "share_of_floor", "peer_times_ours")
-    return _beside_floors(device, machine, gathered, OF_TARGETS, more, peer)
+    timings = _beside_floors(device, machine, measured, OF_TARGETS, more, peer)
+    return replace(timings, is_interrupted=is_interrupted)
 
 
 def _beside_floors(
     device: str,
     machine: "Machine",
-    gathered: tuple[list[Any], bool],
+    measured: Sequence[Any],
     columns: Sequence[Column],
     more: Sequence[str],
     peer: "Backend | None",
@@ -307,7 +308,7 @@ def _beside_floors(
     from specsim.gpu.bench.every import Unmeasured
 
     rows, unmeasured = [], []
-    for one in gathered[0]:
+    for one in measured:
         if isinstance(one, Unmeasured):
             unmeasured.append(asdict(one))
         else:
@@ -315,8 +316,7 @@ def _beside_floors(
     copied = machine.copy_bandwidth / 1e12
     title = f"{device}: a launch takes {machine.launch_us:.2f} µs at least, a copy has {copied:.2f} TB/s"
     about = {**_about(device), **asdict(machine)}
-    columns = columns if peer is None else (*columns, *OF_A_PEER)
-    return Timings(about, title, columns, rows, unmeasured, is_interrupted=gathered[1])
+    return Timings(about, title, columns if peer is None else (*columns, *OF_A_PEER), rows, unmeasured)
 
 
 def _about(device: str) -> dict[str, Any]:

@@ -17,8 +17,6 @@ from specsim.simulation.handing_over import Load, SlotLoad
 from specsim.simulation.logprobs import HiddenState, ReportedToken
 from specsim.simulation.memory import Holding, SlotRange
 
-_IT_GOES_ON = "another engine decodes more of it"
-
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
 
@@ -178,7 +176,8 @@ class Request:
             WRONG_PHASE: it has ended.
         """
         if self.finish is not None:
-            raise SpecRejection(Reason.WRONG_PHASE, "request", "one that has ended", "one that goes on", _IT_GOES_ON)
+            because = "another engine decodes more of it"
+            raise SpecRejection(Reason.WRONG_PHASE, "request", "one that has ended", "one that goes on", because)
         again = replace(self, output=[*self.output], holding=Holding(), num_caught_up=None, loaded=None)
         again.logprobs, again.hidden_states = [*self.logprobs], [*self.hidden_states]
         if self.grammar is not None:
