@@ -11,26 +11,18 @@ from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.believed import BelievedEngine, retract
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import (
-    VOCABULARY,
-    Arrival,
-    Scenario,
-    believed_worker,
-    own_worker,
-    parts_of,
-    require_decoded_alone,
-    start,
-)
+from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
 from specsim.properties.reach.sizes import Place, place_of
+from specsim.properties.runs.play import Play, require_decoded_alone
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.request_pairs import RequestPairs
 from specsim.simulation.requests import TOKEN_TEXT, Request
-from specsim.simulation.scheduler import Scheduler
 
 NUM_ROWS = 2
 
@@ -63,10 +55,10 @@ class EndingRun:
 def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[EndingRun]:
     """Yield, for every place, a run of the same requests."""
     model, random = tour.model(tour.agreement), Random(tour.seed)
-    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS, None, 0) for _ in ends)
+    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS) for _ in ends)
     for place in Place:
         config = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2)
-        scenario = Scenario(config, model, arrivals, NUM_ROWS, shuffle_seed=tour.seed, is_v1=place.is_v1)
+        scenario = scenario_of(config, model, arrivals, NUM_ROWS, tour.seed, is_v1=place.is_v1)
         yield EndingRun(scenario, ends)
 
 
@@ -79,17 +71,11 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
     """
     scenario, history = run.scenario, RowHistory(run)
     is_alone, is_apart = backend.limits.has_own_drafts, backend.scheduler is not None
-    tried = Engine(
-        own_worker(backend, scenario),
-        scenario.max_batch,
-        scenario.shuffle_seed,
-        operations=parts_of(backend),
-        make_scheduler=backend.make_scheduler(Scheduler),
-    )
+    tried = Play(scenario, backend, has_own_scheduler=True).engine
     others: list[Engine | BelievedEngine] = []
     believed: BelievedEngine | None = None
     if is_apart and not is_alone:
-        others = [start(believed_worker(scenario), scenario)]
+        others = [Play(scenario).engine]
     elif not is_alone:
         others = [believed := BelievedEngine((scenario, tuple(run.ends)), scenario)]
     pairs = _submitted(run, tried, others)
