@@ -1,4 +1,4 @@
-"""What a request of a run may bring beside its prompt: a processor of logits, and a grammar, as frozen records."""
+"""What a request of a run may bring beside its prompt: a processor of logits, and a grammar."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -47,3 +47,17 @@ class Automaton:
     def start(self) -> TableGrammar:
         """Return a matcher that has read nothing."""
         return TableGrammar(*self.tables(), 0)
+
+
+@dataclass(frozen=True)
+class OfLength:
+    """A grammar of texts of so many tokens, whatever they are."""
+
+    vocab_size: int
+    num_tokens: int
+
+    def start(self) -> TableGrammar:
+        """Return a matcher that has read nothing."""
+        states = np.arange(self.num_tokens + 1)
+        following = np.minimum(states + 1, self.num_tokens).astype(np.int32)
+        return TableGrammar(np.repeat(following[:, None], self.vocab_size, axis=1), states == self.num_tokens, 0)

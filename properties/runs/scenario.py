@@ -11,7 +11,7 @@ from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot, AdaptiveState
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.choices import Automaton, Shifted
+from specsim.properties.runs.choices import Automaton, OfLength, Shifted
 from specsim.simulation.models.confidence import TableHead
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.toys import window_of
@@ -128,10 +128,11 @@ class Arrival:
     token_ids_logprob: tuple[int, ...] = ()
     has_original_logprobs: bool = False
     stop_tokens: tuple[int, ...] = ()
+    stop_strings: tuple[str, ...] = ()
     context_limit: int | None = None
     sampling: SamplingParameters | None = None
     processor: Shifted | None = None
-    grammar: Automaton | None = None
+    grammar: Automaton | OfLength | None = None
     logit_rules: LogitRules | None = None
 
     def request(self, number: int) -> Request:

@@ -130,7 +130,7 @@ def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
             for request in ended:
                 _check_output(scenario, request)
     except AssertionError as error:
-        raise AssertionError(f"{what}, {_place(scenario)}: {error}") from error
+        raise AssertionError(f"{what}, {place_of_run(scenario)}: {error}") from error
 
 
 def _check_output(scenario: Scenario, request: Request) -> None:
@@ -173,10 +173,11 @@ def _count_iteration(scenario: Scenario, iteration: Iteration, previous: int) ->
 
 
 def _count(scenario: Scenario, dimension: Dimension, size: int) -> None:
-    reached(SizeClass(dimension, size, _place(scenario)))
+    reached(SizeClass(dimension, size, place_of_run(scenario)))
 
 
-def _place(scenario: Scenario) -> Place:
+def place_of_run(scenario: Scenario) -> Place:
+    """Return the place of a run."""
     return place_of(scenario.config.topk > 1, scenario.is_v1)
 
 
