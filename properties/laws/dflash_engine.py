@@ -63,8 +63,8 @@ def dflash_runs(draw: DrawFn) -> Scenario:
         stop_tokens = greedy_decode(model, prompt, length)[stop - 1 : stop] if stop else ()
         arrivals.append(Arrival(prompt, length, step=number // TOGETHER, stop_tokens=tuple(stop_tokens)))
     if draw(st.sampled_from((True, True, False))):
-        text = _text_of(model, arrivals[0])
-        arrivals.append(Arrival((*text, text[0]), arrivals[0].max_new_tokens, step=AFTER_ALL))
+        ended = _text_of(model, arrivals[0])
+        arrivals.append(Arrival((*ended, ended[0]), arrivals[0].max_new_tokens, step=AFTER_ALL))
     return scenario_of(
         DflashParameters(size, draw(st.sampled_from((0, 31))), window),
         model,

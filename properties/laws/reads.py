@@ -24,7 +24,7 @@ def kept_reads_are_full_reads(backend: Backend, scenario: Scenario) -> None:
     """A worker that reads only what was written since hands over, phase by phase, what one does that reads all."""
     full = ReferenceWorker(scenario.config, load_model(scenario.model), scenario.sizes(), parts_of(backend))
     kept = _keeping_worker(backend, scenario)
-    for _ in require_in_step(*(Play(scenario, worker=worker) for worker in (full, kept))):
+    for _ in require_in_step(Play(scenario, worker=full), Play(scenario, worker=kept)):
         pass
 
 

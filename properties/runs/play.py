@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, cast
 
 from specsim.assertion import require
 from specsim.conformance.backend import Backend, load
@@ -30,6 +30,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.verification import Budget, Verification
 from specsim.simulation.worker import Iteration, Worker
 
 MOST_STEPS = 400
@@ -41,20 +42,6 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 Wrap = Callable[[Any], Any]
 """Returns the model that a worker runs in the place of the one that it is given."""
-
-
-class Played(Protocol):
-    """What is asked of an engine that is driven."""
-
-    @property
-    def has_work(self) -> bool:
-        """Whether a request has not ended."""
-
-    def submit(self, request: Request) -> None:
-        """Queue a request."""
-
-    def step(self) -> Iteration | None:
-        """Take a turn."""
 
 
 class Noted:
@@ -184,7 +171,7 @@ class Play:
         if schedule.num_drafts is not None:
             noting["num_drafts"] = self.numbers
         if verification is not None:
-            noting["verification"] = replace(verification, budget=self.budgets)
+            noting["verification"] = Verification(verification.mode, cast(Budget, self.budgets))
         return replace(schedule, **noting)
 
 
@@ -251,7 +238,7 @@ def _disturb(engine: Engine, scenario: Scenario, step: int) -> None:
             engine.scheduler.retract(engine.scheduler.holders[place % len(engine.scheduler.holders)])
 
 
-def parts_of(backend: Backend) -> CallsByName:
+def parts_of(backend: Backend) -> Completed:
     """Return what the engine of an implementation calls: its host functions and parts, and the oracle's for others."""
     return Completed(backend, load("specsim.reference"))
 
