@@ -98,7 +98,6 @@ class Play:
         self.scenario = scenario
         self.requests = scenario.requests()
         if worker is None:
-            options = {**rule_of(scenario), **options}
             if backend is None:
                 worker = loop_on(scenario, operations, wrap, **options)
             else:
@@ -248,7 +247,9 @@ def loop_on(
 ) -> Worker:
     """Return the reference's loop of a scenario on some operations; the oracle's own without any."""
     model: Any = _described(scenario, load_model(scenario.model, operations))
-    options = options if operations is None else {**options, "operations": operations}
+    options |= rule_of(scenario)
+    if operations is not None:
+        options["operations"] = operations
     loop = loop_of(scenario.worker_name)
     worker: Worker = loop(scenario.drafting.sizes, wrap(model) if wrap else model, scenario.sizes(), **options)
     return worker
@@ -258,15 +259,17 @@ def own_worker(backend: Backend, scenario: Scenario, wrap: Wrap | None = None, *
     """Return the implementation's own worker, or the reference's loop on its operations if it has none.
 
     The oracle supplies operations that it lacks. The loop also runs what a worker of EAGLE refuses by name, where the
-    implementation has functions to run it on, and options that a worker has no parameter for.
+    implementation has functions to run it on, and rules of acceptance that a worker has no parameter for.
     """
-    name = scenario.worker_name
+    name, rule = scenario.worker_name, rule_of(scenario)
     own = backend.workers.get(name)
-    if own is not None and (not options or options.keys() <= signature(own).parameters.keys()):
+    if own is not None and (not rule or rule.keys() <= signature(own).parameters.keys()):
         model: Any = _described(scenario, model_for(backend, scenario.model))
         model = wrap(model) if wrap else model
         try:
-            worker: Worker = backend.build_worker(name, scenario.drafting.sizes, model, scenario.sizes(), **options)
+            worker: Worker = backend.build_worker(
+                name, scenario.drafting.sizes, model, scenario.sizes(), **rule, **options
+            )
         except WorkerRefusal:
             if not backend.functions or name not in OF_EAGLE:
                 raise
