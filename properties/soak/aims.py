@@ -52,26 +52,36 @@ def _changes_parameters(setup: Setup) -> bool:
 
 def _frees_what_a_window_has_passed(setup: Setup) -> bool:
     """Return whether texts outgrow the window: brief ones hardly do."""
-    return setup.model.target_pool is PoolKind.SWA and not setup.is_brief
+    return setup.model.target_pool is PoolKind.SWA and not setup.is_brief and not setup.is_padded
 
 
 def _has_recurrent_states(setup: Setup) -> bool:
-    return setup.model.target_pool in RECURRENT_KINDS
+    return setup.model.target_pool in RECURRENT_KINDS and not setup.is_padded
 
 
 def _has_sampling(setup: Setup) -> bool:
-    return setup.has_sampling
+    return setup.has_sampling and not setup.is_padded
+
+
+def _goes_on_after_a_launch(setup: Setup) -> bool:
+    """Return whether requests still run when their results come."""
+    return setup.schedule.is_overlapped and not setup.is_brief and not setup.is_padded
+
+
+def _is_brief(setup: Setup) -> bool:
+    return setup.is_brief
 
 
 def _ends_by_grammars(setup: Setup) -> bool:
     """Return whether many requests with a grammar have their turn."""
-    return setup.has_constraints and setup.num_at_once >= FEW
+    return setup.has_constraints and setup.num_at_once >= FEW and not setup.has_sampling and not setup.is_padded
 
 
 def _has_wide_batches(setup: Setup) -> bool:
     """Return whether many requests run at once, for long, and are soon prefilled."""
     has_time = setup.longest_output >= LONG and setup.schedule.prefill_chunk in (None, LARGE_CHUNK)
-    return setup.num_at_once > FEW and has_time and not setup.is_padded
+    is_plain = not (setup.has_sampling or setup.has_constraints or setup.is_padded)
+    return setup.num_at_once > FEW and has_time and is_plain
 
 
 FEW, LONG, LARGE_CHUNK = 4, 24, 8
@@ -85,10 +95,12 @@ AIMS = (
     Aim(Tag.SWA.value, 1, _frees_what_a_window_has_passed),
     Aim(Tag.RECURRENT.value, 1, _has_recurrent_states),
     Aim(Tag.FILTERED.value, 1, _has_sampling),
-    Aim(Tag.GRAMMAR.value, 4, _ends_by_grammars),
-    Aim("decode iterations of four or more requests", 6, _has_wide_batches),
+    Aim(Tag.LATE.value, 1, _goes_on_after_a_launch),
+    Aim(Tag.ROW_IN_FLIGHT.value, 3, _is_brief),
+    Aim(Tag.GRAMMAR.value, 3, _ends_by_grammars),
+    Aim("decode iterations of four or more requests", 4, _has_wide_batches),
 )
-"""Every condition that too few machines meet by chance."""
+"""Every condition that too few machines meet by chance; those of padding take long, and are left out of the others."""
 
 _TURNS = tuple(aim for turn in range(ROUND) for aim in AIMS if turn < aim.num_machines)
 
