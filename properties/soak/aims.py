@@ -79,13 +79,13 @@ def _ends_by_grammars(setup: Setup) -> bool:
 
 def _has_wide_batches(setup: Setup) -> bool:
     """Return whether many requests run at once, for long, and are soon prefilled."""
-    has_time = setup.longest_output >= LONG and setup.schedule.prefill_chunk in (None, LARGE_CHUNK)
+    has_time = setup.longest_output >= LONG and setup.schedule.prefill_chunk is None
     is_plain = not (setup.has_sampling or setup.has_constraints or setup.is_padded)
     return setup.num_at_once > FEW and has_time and is_plain
 
 
-FEW, LONG, LARGE_CHUNK = 4, 24, 8
-"""Requests, tokens of an output, and tokens of a chunk, of machines whose batches are wide."""
+FEW, LONG = 4, 24
+"""Requests, and tokens of an output, of machines whose batches are wide."""
 
 AIMS = (
     Aim(Tag.BIG.value, 1, _has_big_drafts),
@@ -98,7 +98,7 @@ AIMS = (
     Aim(Tag.LATE.value, 1, _goes_on_after_a_launch),
     Aim(Tag.ROW_IN_FLIGHT.value, 3, _is_brief),
     Aim(Tag.GRAMMAR.value, 3, _ends_by_grammars),
-    Aim("decode iterations of four or more requests", 4, _has_wide_batches),
+    Aim("decode iterations of four or more requests", 5, _has_wide_batches),
 )
 """Every condition that too few machines meet by chance; those of padding take long, and are left out of the others."""
 
