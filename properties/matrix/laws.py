@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from random import Random
 from typing import Any
 
 from specsim.algorithms import DRAFTERS, Drafter
@@ -26,6 +25,7 @@ from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import chains_of
 from specsim.properties.soak.history import describe
 from specsim.properties.soak.loops import reference_loop
@@ -100,7 +100,7 @@ def law_cells(cells: Iterable[Cell], allowed: Sequence[Cell]) -> tuple[Cell, ...
     others: dict[Combination, list[Cell]] = {}
     for cell in allowed:
         others.setdefault(combination_of(cell), []).append(cell)
-    return tuple(chosen.get(one) or Random(repr(one)).choice(its) for one, its in others.items())
+    return tuple(chosen.get(one) or source_of(repr(one)).choice(its) for one, its in others.items())
 
 
 @accepting_unread_states()
@@ -143,7 +143,7 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
 
 def draw_law(cell: Cell, seed: int, brought: Drafter | None = None) -> tuple[Setup, Sampled]:
     """Draw an engine of a cell around a tiny model, and a prompt whose first verify crosses the end of a page."""
-    random = Random(f"{seed} {cell.name} law")
+    random = source_of(f"{seed} {cell.name} law")
     chains = chains_of(brought or DRAFTERS[cell.algorithm])
     usual = (TREE,) if cell.topk > 1 else (chains or (CHAIN,))[:1]
     setup = draw_setup(cell, random, usual, VOCABULARY, brought)

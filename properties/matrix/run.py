@@ -118,8 +118,8 @@ class Result:
 
     @property
     def num_failures(self) -> int:
-        """Histories that failed, or came to too little."""
-        return sum(len(one.failures) + len(one.short) for one in self.cells)
+        """Histories that failed."""
+        return sum(len(one.failures) for one in self.cells)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from specsim.assertion import require
 from specsim.conformance.isolation.heartbeat import begin_call, begin_example, staying
 from specsim.conformance.plain_text import words_of
+from specsim.properties.soak.aims import Aim
 from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.machine import Machine
@@ -83,10 +84,10 @@ class Played:
 
 
 @accepting_unread_states()
-def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
-    """Draw a machine and its actions, and run it to its end."""
+def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup, aim: Aim | None = None) -> Played:
+    """Draw a machine that aims at a condition, or at none, and its actions, and run it to its end."""
     try:
-        setup = draw_machine(subject, random, draw)
+        setup = draw_machine(subject, random, draw, aim)
     except WorkerRefusal as refusal:
         return Played(refused=refusal.limit)
     before = subject.backend.uses.copy()

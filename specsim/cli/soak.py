@@ -152,15 +152,15 @@ def soak(
 def _tests(
     soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> tuple[Tried, ...]:
-    """Return a test for each machine that failed, one for the others, and one for all that a soak has to reach."""
+    """Return a test for each machine that failed, one for the others, and one for what is wrong with all together."""
     tests = [Tried("machines", "all", Outcome.PASSED)] if soaked.num_machines > len(soaked.failures) else []
     for number, failure in soaked.failures.items():
         history = shortest[number].lines if number in shortest else ()
         text = "\n".join([*history, f"replay: {lines[number]}"])
         tests.append(Tried("machines", f"machine {number}", Outcome.FAILED, failure.error, text))
-    unreached = [line for line in wrong if not line.startswith("machine ")]
-    if unreached:
-        tests.append(Tried("conditions", "reach", Outcome.FAILED, unreached[0], "\n".join(unreached)))
+    together = [line for line in wrong if not line.startswith("machine ")]
+    if together:
+        tests.append(Tried("machines", "together", Outcome.FAILED, together[0], "\n".join(together)))
     return tuple(tests)
 
 
@@ -240,6 +240,8 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
         say(line)
     for line in wrong:
         say(f"FAILURE: {line}")
+    for line in soaked.inconclusive_because:
+        say(f"undecided: {line}")
     for number, failure in shortest.items():
         say(f"\nShortest history of machine {number}: {failure.error}")
         for line in failure.lines:
