@@ -73,7 +73,7 @@ LARGEST_PRECISE = 4096
 
 @operation
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
-    """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
+    """Accept greedily from raw logits; one launch a level of the tree, over chunks of a row.
 
     Where rows are few, all of them are read in one launch, and walked in another.
     """
@@ -81,23 +81,23 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
-    if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
+    num_levels = min(path_width(num_steps), num_nodes)
+    if num_levels == 1 or reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
         plan, shares = read_shares(call, logits, keeps_shares=True)
         return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
-    num_levels = min(path_width(num_steps), num_nodes)
     partial = (num_levels, num_requests, num_chunks)
     inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
     scratch: Buffers = {
-        "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
+        "reached": call.scratch(num_levels, num_requests, dtype=torch.int32),
+        "count": call.scratch(num_requests, dtype=torch.int32),
         "choice": tuple(call.scratch(*partial, dtype=dtype) for dtype in (torch.float32, torch.int32)),
     }
-    # NOTE: each level reads the rows of its nodes; one more launch follows the last choices.
     plans = [
         Plan(
             greedy._walk_greedy_kernel,
-            grid=(num_requests, num_chunks if level < num_levels else 1),
+            grid=(num_requests, num_chunks),
             sizes={
                 "num_nodes": num_nodes,
                 "num_steps": num_steps,
@@ -114,7 +114,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
             tunables={"CHUNK": chunk},
             num_warps=max(1, min(GREEDY_WARPS, chunk // 256)),
         )
-        for level in range(num_levels + 1)
+        for level in range(num_levels)
     ]
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
