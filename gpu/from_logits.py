@@ -34,9 +34,9 @@ from specsim.gpu.row_statistics import (
 )
 from specsim.gpu.verify import follow_choices, read_shares
 
-FIRST_NARROW_PROGRAMS, NARROW_PROGRAMS = 256, 64
-"""Programs of a round of narrowing, all rows together, at the roots, and at later levels: few walks get far on rows
-that are narrowed down, and programs leave late where nothing is to be narrowed."""
+FIRST_NARROW_PROGRAMS, NARROW_PROGRAMS = 128, 64
+"""Programs of a round of narrowing, all rows together, at the roots, and later, where few walks with such rows get:
+more of them leave late where nothing is to be narrowed."""
 
 MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
@@ -121,18 +121,23 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     narrow = NOT_NARROWED if is_precise else NARROWING if logits.dtype is torch.bfloat16 else NARROWING_WIDE
     rounds, num_blocks = narrow[0], ceil_div(vocab, block_of(vocab))
     plans = []
-    for level in [-1] if is_whole else range(num_levels):
-        plans.append(statistics_plan(logits, num_rows, num_nodes, level, is_precise, narrow))
-        programs = chunks_to_fill(num_rows, num_blocks, NARROW_PROGRAMS if level else FIRST_NARROW_PROGRAMS)
+    for level, end in [(0, num_levels)] if is_whole else [(level, level + 1) for level in range(num_levels)]:
+        read_level = -1 if is_whole else level
+        narrowing = NARROW_PROGRAMS if is_whole or level else FIRST_NARROW_PROGRAMS
+        programs = chunks_to_fill(num_rows, num_blocks, narrowing)
+        num_narrowing = rounds * num_rows * programs
+        plans.append(statistics_plan(logits, num_rows, num_nodes, read_level, is_precise, narrow))
         walk = Plan(
             sampled._walk_sampled_kernel,
-            grid=(rounds * num_rows * programs + num_requests,),
+            grid=(num_narrowing + num_requests,),
             sizes={
-                "tree_sizes": (num_nodes, num_steps, num_levels),
-                "row_sizes": (num_chunks, vocab, *logits.stride()),
+                "num_nodes": num_nodes,
+                "num_steps": num_steps,
                 "level": level,
-                "num_requests": num_requests,
-                "programs_per_row": programs,
+                "end": end,
+                "num_levels": num_levels,
+                "row_sizes": (num_chunks, vocab, *logits.stride()),
+                "shares": (num_narrowing, programs, ceil_div(num_blocks, programs), num_blocks),
                 "rules": axes["strict"] | axes["skip_duplicates"] << 1,
             },
             constants={

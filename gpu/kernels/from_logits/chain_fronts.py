@@ -87,7 +87,7 @@ def _filter_chain_rows_kernel(
         is_greedy,
         walk_ptrs,
         (num_chunks, vocab, column_stride),
-        (0, 0, 0),
+        (0, 0, 0, 0),
         CHUNKS,
         SEARCH,
         SHIFT,

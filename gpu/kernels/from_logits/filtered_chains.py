@@ -85,7 +85,7 @@ def _walk_filtered_chains_kernel(
         filters = (tl.where(is_greedy, 1, top_k), top_p, min_p)
         sizes = (num_chunks, vocab, target_column_stride)
         row, _, _, _, kept = filter_row(
-            row_ptr, request, warmth, filters, is_greedy, walk_ptrs, sizes, (0, 0, 0), CHUNKS, SEARCH, SHIFT, PRECISE
+            row_ptr, request, warmth, filters, is_greedy, walk_ptrs, sizes, (0, 0, 0, 0), CHUNKS, SEARCH, SHIFT, PRECISE
         )
         least, choice, mass, _, _, _ = kept
         largest = row[3]

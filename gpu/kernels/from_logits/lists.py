@@ -35,22 +35,28 @@ def load_listed(logits_ptr, tokens_ptr, place, num_chunks, vocab, is_made, SLOTS
 
 
 @triton.jit
-def load_blocks(
-    block_mass_ptr, chunk_max_ptr, place, num_chunks, is_weighed, CHUNKS: tl.constexpr, RATIO: tl.constexpr
+def weigh_blocks(
+    block_mass_ptr,
+    chunk_max_ptr,
+    row,
+    top_k,
+    place,
+    num_chunks,
+    PRECISE: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    RATIO: tl.constexpr,
 ):
-    """Read the weight of each block of a row relative to the largest logit of its chunk, and that logit.
+    """Return the weight of each block relative to the row's largest logit, and their sum; 1 where top-k decides.
 
     A chunk has RATIO blocks.
     """
     block = tl.arange(0, CHUNKS * RATIO)
-    is_block = block < tl.where(is_weighed, num_chunks * RATIO, 0)
-    block_mass = tl.load(block_mass_ptr + place * num_chunks * RATIO + block, mask=is_block, other=0.0)
-    chunk_max = tl.load(chunk_max_ptr + place * num_chunks + block // RATIO, mask=is_block, other=float("-inf"))
-    return block_mass, chunk_max
-
-
-@triton.jit
-def weigh_blocks(blocks, row, is_weighed, PRECISE: tl.constexpr):
-    """Return the weight of each block relative to the row's largest logit, and their sum; 1 where top-k decides."""
-    block_mass = blocks[0] * weigh(blocks[1], row[3], row[4], PRECISE).to(tl.float64)
-    return block_mass, tl.where(is_weighed, tl.sum(block_mass, axis=0), 1.0)
+    block_mass = tl.zeros([CHUNKS * RATIO], dtype=tl.float64)
+    total = tl.zeros([], dtype=tl.float64) + 1.0
+    if PRECISE | (top_k >= row[1]):
+        is_block = block < num_chunks * RATIO
+        block_mass = tl.load(block_mass_ptr + place * num_chunks * RATIO + block, mask=is_block, other=0.0)
+        chunk_max = tl.load(chunk_max_ptr + place * num_chunks + block // RATIO, mask=is_block, other=float("-inf"))
+        block_mass *= weigh(chunk_max, row[3], row[4], PRECISE).to(tl.float64)
+        total = tl.sum(block_mass, axis=0)
+    return block_mass, total

@@ -7,14 +7,13 @@ that weigh as much as its own value at least, so that logits of one weight stay 
 ``walk_ptrs`` points to the current nodes and to the statistics of chunks; to STATE numbers for each row and round: the
 highest bound known to be reached, the lowest known not to be, and where the weights with the first one stand, -1 for
 nowhere; to the weights of each row, round, block and bound; and to how many programs of each row and round are done.
-There are ROUNDS rounds, of 2**BITS bounds. ``shares`` is how many programs a row has in a round, how many blocks each
-of them reads, and how many blocks a row has. ``row`` is as in ``thresholds``.
+There are ROUNDS rounds, of 2**BITS bounds. ``row`` is as in ``thresholds``.
 """
 
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.from_logits.lists import load_blocks, load_chunks, load_listed, weigh_blocks
+from specsim.gpu.kernels.from_logits.lists import load_chunks, load_listed, weigh_blocks
 from specsim.gpu.kernels.from_logits.statistics import MOST_ROUNDS
 from specsim.gpu.kernels.from_logits.thresholds import (
     lowest_of_top_p,
@@ -103,8 +102,8 @@ def kept_of_narrowed(
     where min-p keeps less.
     """
     goal = filters[1] * total
-    num_blocks = shares[2]
-    wait_for_round(walk_ptrs, place * ROUNDS + ROUNDS - 1, shares[0])
+    num_blocks = shares[3]
+    wait_for_round(walk_ptrs, place * ROUNDS + ROUNDS - 1, shares[1])
     low, high, source, _ = bounds_after(walk_ptrs, place, goal, ROUNDS, num_blocks, ROUNDS, BITS, BLOCKS, SHIFT)
     decisive = weigh(value_of(low, SHIFT), row[3], row[4], False)
     is_known = (source >= 0) & (high - low <= 1) & (decisive.to(tl.float64) >= filters[2])
@@ -166,7 +165,7 @@ def narrow_row(
     A program waits for the round before: for programs of lower number alone, which have started before it.
     A row has no more rounds once its bounds are neighbours, and none where its lists suffice.
     """
-    programs_per_row, blocks_per_program, num_blocks = shares
+    _, programs_per_row, blocks_per_program, num_blocks = shares
     num_chunks, vocab, row_stride, column_stride = row_sizes
     BLOCK: tl.constexpr = SEARCH[3]
     RATIO: tl.constexpr = SEARCH[4]
@@ -190,11 +189,10 @@ def narrow_row(
         first = part * blocks_per_program
         logit = read_logits(row_ptr, first * BLOCK + entry, vocab, column_stride)
         chunk_max, chunk_bound = load_chunks(walk_ptrs[1], walk_ptrs[3], place, num_chunks, CHUNKS)
-        blocks = load_blocks(walk_ptrs[2], walk_ptrs[1], place, num_chunks, True, CHUNKS, RATIO)
         largest = tl.max(chunk_max, axis=0)
         largest = tl.where(largest > float("-inf"), largest, 0.0)
         row = (row_ptr, vocab, column_stride, largest, temperature)
-        total = weigh_blocks(blocks, row, True, False)[1]
+        total = weigh_blocks(walk_ptrs[2], walk_ptrs[1], row, top_k, place, num_chunks, False, CHUNKS, RATIO)[1]
         goal = top_p * total
         if turn == 0:
             listed_logit = load_listed(walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, True, SEARCH[0], CHUNKS)[0]

@@ -1,7 +1,7 @@
 """What is left of a row once its rejected tokens are out, and the draw from it.
 
-``rejected`` is a node that was rejected, with its later siblings, or no node; the number of nodes; and tiles: numbers
-of nodes, their siblings, their tokens, and the weight of each token where the row keeps it.
+``rejected`` is a node that was rejected, with its later siblings, or no node; pointers to tokens and siblings; the
+number of nodes; and two tiles, the token of each node and its weight where the row keeps it.
 """
 
 import triton
@@ -14,21 +14,29 @@ NO_TOKEN = tl.constexpr(2**31 - 1)
 
 
 @triton.jit
-def entry_at(tile, node_tile, node):
-    """Return the entry of a tile that belongs to a node."""
-    return tl.sum(tl.where(node_tile == node, tile, 0), axis=0)
-
-
-@triton.jit
 def without_rejected(weight, token, rejected):
     """Put weight 0 on rejected tokens."""
     child = rejected[0]
     tries = 0
-    while (child >= 0) & (child < rejected[1]) & (tries < rejected[1]):
-        weight = tl.where(token == entry_at(rejected[4], rejected[2], child), 0.0, weight)
-        child = entry_at(rejected[3], rejected[2], child)
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        weight = tl.where(token == tl.load(rejected[1] + child), 0.0, weight)
+        child = tl.load(rejected[2] + child)
         tries += 1
     return weight
+
+
+@triton.jit
+def holds_rejected(first, end, rejected):
+    """Return whether a rejected token lies in a range."""
+    child = rejected[0]
+    tries = 0
+    is_held = False
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        token = tl.load(rejected[1] + child)
+        is_held = is_held | ((token >= first) & (token < end))
+        child = tl.load(rejected[2] + child)
+        tries += 1
+    return is_held
 
 
 @triton.jit
@@ -49,7 +57,9 @@ def residual_block(row, inverse, first, threshold, rejected, PRECISE: tl.constex
     else:
         is_kept = (logit >= threshold) & (weight >= LEAST_NORMAL)
     token = first + tl.arange(0, BLOCK)
-    weight = without_rejected(tl.where(is_kept, weight, 0.0).to(tl.float64), token, rejected)
+    weight = tl.where(is_kept, weight, 0.0).to(tl.float64)
+    if holds_rejected(first, first + BLOCK, rejected):
+        weight = without_rejected(weight, token, rejected)
     return weight, token
 
 
@@ -78,13 +88,13 @@ def draw_from_row(
     child = rejected[0]
     tries = 0
     is_removed = rejected[4] < 0
-    while (child >= 0) & (child < rejected[1]) & (tries < rejected[1]):
-        token = entry_at(rejected[4], rejected[2], child).to(tl.int32)
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        token = tl.load(rejected[1] + child).to(tl.int32)
         is_same = rejected[4] == token
         weight = tl.max(tl.where(is_same & (is_removed == 0), rejected[5], 0.0), axis=0)
         is_removed = is_removed | is_same
         removed += tl.where(block_tile == token // BLOCK, weight.to(tl.float64), 0.0)
-        child = entry_at(rejected[3], rejected[2], child)
+        child = tl.load(rejected[2] + child)
         tries += 1
     block_mass -= removed
     is_read = is_read | (block_mass < removed)

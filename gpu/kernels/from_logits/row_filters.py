@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.from_logits.lists import has_lists, load_blocks, load_chunks, load_listed, weigh_blocks
+from specsim.gpu.kernels.from_logits.lists import has_lists, load_chunks, load_listed, weigh_blocks
 from specsim.gpu.kernels.from_logits.narrowing import kept_of_narrowed
 from specsim.gpu.kernels.from_logits.thresholds import (
     least_of_share,
@@ -99,7 +99,7 @@ def filter_row(
     """Filter a row by its lists, by what narrowing has found, or by reading it again; a greedy row keeps its choice.
 
     ``place`` is its number among the rows of the statistics, to which ``walk_ptrs`` points after the current nodes, and
-    ``row_sizes`` the number of its chunks, of its logits, and their stride. ``shares``, as in ``narrowing``, is
+    ``row_sizes`` the number of its chunks, of its logits, and their stride. ``shares``, as in the walk of a tree, is
     read where rows are narrowed down. Returns the row; its lists, and their tokens; its weight; and what is kept: the
     least logit, the last token that may be, the weight, whether the lists hold all of it, its weight by blocks, and
     whether that has been counted.
@@ -113,12 +113,12 @@ def filter_row(
     listed_logit, listed_token = load_listed(
         walk_ptrs[4], walk_ptrs[5], place, num_chunks, vocab, is_listed, SEARCH[0], CHUNKS
     )
-    is_weighed = PRECISE | (filters[0] >= vocab)
-    blocks = load_blocks(walk_ptrs[2], walk_ptrs[1], place, num_chunks, is_weighed, CHUNKS, RATIO)
     largest = tl.max(chunk_max, axis=0)
     largest = tl.where(largest > float("-inf"), largest, 0.0)
     row = (row_ptr, vocab, column_stride, largest, temperature)
-    block_mass, total = weigh_blocks(blocks, row, is_weighed, PRECISE)
+    block_mass, total = weigh_blocks(
+        walk_ptrs[2], walk_ptrs[1], row, filters[0], place, num_chunks, PRECISE, CHUNKS, RATIO
+    )
     listed = (listed_logit, weigh(listed_logit, largest, temperature, PRECISE))
     known_from = tl.max(chunk_bound, axis=0)
     last_token = vocab - 1

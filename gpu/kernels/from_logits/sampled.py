@@ -6,16 +6,16 @@ import triton.language as tl
 from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.narrowing import narrow_row
 from specsim.gpu.kernels.from_logits.paths import begin_path
-from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN, draw_from_row, entry_at
+from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN, draw_from_row
 from specsim.gpu.kernels.from_logits.row_filters import filter_row
-from specsim.gpu.kernels.from_logits.steps import draw_from_listed, try_children
+from specsim.gpu.kernels.from_logits.steps import draw_from_listed, load_tree, try_children
 from specsim.gpu.kernels.from_logits.thresholds import read_logits, share_of, weigh
 from specsim.host import sampling
 
 LEAST_THRESHOLD = tl.constexpr(sampling.LEAST_THRESHOLD)
 
 
-@triton.jit(do_not_specialize=["level", "num_requests", "programs_per_row", "rules"])
+@triton.jit(do_not_specialize=["num_nodes", "num_steps", "level", "end", "num_levels", "rules"])
 def _walk_sampled_kernel(
     tree_ptrs,
     coin_ptrs,
@@ -24,11 +24,13 @@ def _walk_sampled_kernel(
     threshold_ptrs,
     walk_ptrs,
     path_ptrs,
-    tree_sizes,
-    row_sizes,
+    num_nodes,
+    num_steps,
     level,
-    num_requests,
-    programs_per_row,
+    end,
+    num_levels,
+    row_sizes,
+    shares,
     rules,
     TREE: tl.constexpr,
     CHUNKS: tl.constexpr,
@@ -38,20 +40,15 @@ def _walk_sampled_kernel(
 ):
     """Filter the row of a request's node, try the node's children with its coin, and step or draw the last token.
 
-    One launch walks one level, by the statistics of one row a request, or where ``level`` is negative all of them, by
-    those of all rows. Before the programs that walk come those that narrow rows down, some each row in a round.
-    ``rules`` is 1 for a strict walk, and 2 for one that skips duplicates.
+    One launch walks from ``level`` to before ``end``: one level, by the statistics of one row a request, or all of
+    them, by those of all rows. ``shares`` is the number of programs that narrow rows down before those that walk, how
+    many of them each row has in a round, how many blocks each of these reads, and how many blocks a row has. ``rules``
+    is 1 for a strict walk, and 2 for one that skips duplicates.
     """
     follow_previous()
-    num_nodes, num_levels, vocab = tree_sizes[0], tree_sizes[2], row_sizes[1]
-    holds_all = level < 0
-    level = tl.maximum(level, 0)
-    end = tl.where(holds_all, num_levels, level + 1)
-    num_blocks = tl.cdiv(vocab, SEARCH[3])
-    shares = (programs_per_row, tl.cdiv(num_blocks, programs_per_row), num_blocks)
-    num_rows = num_requests * tl.where(holds_all, num_nodes, 1)
+    holds_all = end - level > 1
     program = tl.program_id(0)
-    num_narrowing = num_rows * SEARCH[5] * programs_per_row
+    num_narrowing = shares[0]
     if program < num_narrowing:
         if SEARCH[5] > 0:
             narrow_row(
@@ -62,7 +59,7 @@ def _walk_sampled_kernel(
                 num_nodes,
                 level,
                 holds_all,
-                num_rows,
+                num_narrowing // (SEARCH[5] * shares[1]),
                 shares,
                 row_sizes,
                 CHUNKS,
@@ -79,7 +76,7 @@ def _walk_sampled_kernel(
             threshold_ptrs,
             walk_ptrs,
             path_ptrs,
-            tree_sizes,
+            (num_nodes, num_steps, num_levels),
             level,
             end,
             holds_all,
@@ -138,12 +135,7 @@ def walk_request(
         begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)
         # NOTE: entries that many threads have just cleared are written once more below, each by a single thread.
         tl.debug_barrier()
-    # NOTE: what does not depend on the node is read before it is known, so that the latencies overlap.
     node = tl.load(current_ptr + request, mask=level > 0, other=0)
-    node_tile = tl.arange(0, NODES)
-    is_node = node_tile < num_nodes
-    sibling_tile = tl.load(retrieve_next_sibling_ptr + first + node_tile, mask=is_node, other=-1)
-    token_tile = tl.load(candidates_ptr + first + node_tile, mask=is_node, other=-1)
     temperature = tl.load(temperature_ptr + request)
     top_k = tl.load(top_k_ptr + request)
     top_p = tl.load(top_p_ptr + request).to(tl.float64)
@@ -151,14 +143,14 @@ def walk_request(
     threshold_single = tl.load(threshold_single_ptr + request)
     threshold_acc = tl.maximum(tl.load(threshold_acc_ptr + request).to(tl.float64), LEAST_THRESHOLD)
     final_coin = tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64)
+    own_tree = (candidates_ptr + first, retrieve_next_token_ptr + first, retrieve_next_sibling_ptr + first)
     is_greedy = temperature == 0
     top_k = tl.where(is_greedy, 1, top_k)
     temperature = tl.where(is_greedy, 1.0, temperature)
     while (node >= 0) & (level < end):
         place = tl.where(holds_all, first + node, request)
         coin = tl.load(uniform_samples_ptr + first + node).to(tl.float64)
-        child_ptr = retrieve_next_token_ptr + first + node
-        first_child = tl.load(child_ptr, mask=level < num_levels - 1, other=-1)
+        first_child, sibling_tile, token_tile = load_tree(own_tree, node, level < num_levels - 1, num_nodes, NODES)
         row_ptr = logits_ptr + (first + node) * row_stride
         logit_tile = read_logits(row_ptr, token_tile, vocab, column_stride)
         row, listed, listed_token, total, kept = filter_row(
@@ -198,7 +190,7 @@ def walk_request(
         )
         # Each of these stores is of one number, which one thread writes; only the next launch reads it.
         if is_stuck:
-            rejected = (first_child, num_nodes, node_tile, sibling_tile, token_tile, weight_tile)
+            rejected = (first_child, own_tree[0], own_tree[2], num_nodes, token_tile, weight_tile)
             if is_certain:
                 chosen, last = draw_from_listed(
                     listed, listed_token, threshold, last_token, inverse, scale, rejected, final_coin, PRECISE
@@ -221,7 +213,7 @@ def walk_request(
             tl.store(num_accepted_drafts_ptr + request, level)
             node = tl.full([], -1, dtype=tl.int32)
         else:
-            token = entry_at(token_tile, node_tile, child).to(tl.int32)
+            token = tl.load(own_tree[0] + child).to(tl.int32)
             accepted = tl.load(retrieve_index_ptr + first + child).to(tl.int32)
             tl.store(predict_ptr + first + node, token)
             tl.store(path_ptr + level + 1, accepted)

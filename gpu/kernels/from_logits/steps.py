@@ -1,6 +1,7 @@
-"""One step of a walk by chance: try children, draw.
+"""One step of a walk by chance: load the tree, try children, draw.
 
-``listed`` is as in ``thresholds``, ``rejected`` as in ``residuals``.
+``listed`` is as in ``thresholds``, ``rejected`` as in ``residuals``; ``tree_ptrs`` points to a request's tokens, first
+children and siblings.
 """
 
 import triton
@@ -9,6 +10,16 @@ import triton.language as tl
 from specsim.gpu.kernels.device.trying import takes
 from specsim.gpu.kernels.from_logits.residuals import first_beyond, without_rejected
 from specsim.gpu.kernels.from_logits.thresholds import share_of
+
+
+@triton.jit
+def load_tree(tree_ptrs, node, is_inner, num_nodes, NODES: tl.constexpr):
+    """Read a request's tokens and siblings, and the first child of one node; none where the walk ends at it."""
+    tile = tl.arange(0, NODES)
+    child = tl.load(tree_ptrs[1] + node, mask=is_inner, other=-1)
+    siblings = tl.load(tree_ptrs[2] + tile, mask=tile < num_nodes, other=-1)
+    tokens = tl.load(tree_ptrs[0] + tile, mask=tile < num_nodes, other=-1)
+    return child, siblings, tokens
 
 
 @triton.jit
