@@ -17,8 +17,12 @@ def complaints(result: Result) -> list[str]:
 
 
 def why_inconclusive(plan: Plan, result: Result, is_part: bool) -> list[str]:
-    """Return what the module brings and no cell ran, a reason each; a part of a run has to run something."""
-    return [*plan.brings.reasons(result.ran, WORKER_NAMES, plan.refused_workers, is_part)]
+    """Return what the module brings and no cell ran, and where nothing was drafted, a reason each.
+
+    A part of a run has to run something.
+    """
+    vain = [f"nothing was drafted in {one.cell.name}, {one.mode}" for one in result.cells if one.is_vacuous]
+    return [*plan.brings.reasons(result.ran, WORKER_NAMES, plan.refused_workers, is_part), *vain]
 
 
 def complaints_of(one: CellResult) -> list[str]:
@@ -28,6 +32,11 @@ def complaints_of(one: CellResult) -> list[str]:
     blamed |= {number: "; ".join(missing) for number, missing in one.short.items()}
     lines = [f"{name}, history {number}: {error}" for number, error in [*blamed.items()][:MOST_REPORTED]]
     more = [f"{name}: {len(blamed) - MOST_REPORTED} histories more"] if len(blamed) > MOST_REPORTED else []
-    leaked = [f"{name}: {one.num_leaked} slots leaked"] if one.num_leaked else []
-    left_out = f"{name}: {one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
-    return [*lines, *more, *leaked, *([left_out] if one.num_not_run else [])]
+    return [*lines, *more, *(f"{name}: {words}" for words in unnumbered_complaints(one))]
+
+
+def unnumbered_complaints(one: CellResult) -> list[str]:
+    """Return what is wrong with a cell as a whole."""
+    leaked = [f"{one.num_leaked} slots leaked"] if one.num_leaked else []
+    left_out = f"{one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
+    return [*leaked, *([left_out] if one.num_not_run else [])]

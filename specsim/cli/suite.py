@@ -123,7 +123,7 @@ def _tests_of(name: str) -> list[tuple[Place, int]]:
 
 def _lines_of(node: ast.stmt) -> range:
     decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return range(min(part.lineno for part in (node, *decorators)), (node.end_lineno or node.lineno) + 1)
+    return range(min([node.lineno, *(one.lineno for one in decorators)]), (node.end_lineno or node.lineno) + 1)
 
 
 def print_law(name: str) -> None:
