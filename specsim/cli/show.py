@@ -33,10 +33,11 @@ LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
 @click.option("--law", metavar="NAME", shell_complete=complete_properties, help="Print this property in full.")
 @click.option("--fault", metavar="NAME", shell_complete=complete_mutants, help="Print this mutant in full.")
 def show(subject: str | None, law: str | None, fault: str | None) -> None:
-    """Print the contract of an operation with its laws, faults and tests, or draw a case file.
+    """Print an operation with its laws, faults and tests, or draw a case file.
 
-    Of a host function, print what it takes and returns, and where it is written, in place of the contract. Of a law,
-    print what it states, the faults that it kills, and what runs it; of a fault, what is wrong, and what kills it.
+    Of an operation, print its contract first; of a host function, what it takes and returns, and where it is written.
+    Of a law, print what it states, the faults that it kills, and what runs it; of a fault, what is wrong, and what
+    kills it.
     """
     if sum(one is not None for one in (subject, law, fault)) != 1:
         raise Failed("show takes one of these: an operation, a case file, --law NAME or --fault NAME", Exit.USAGE)
