@@ -19,6 +19,7 @@ from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.trace import Traces
 from specsim.properties.unit_of_work import PlainOutcome, require_device
+from specsim.simulation.drafted import counting_drafts
 from specsim.simulation.priorities import Coverage
 
 ANY = "machine"
@@ -58,6 +59,7 @@ class PlainMachine(PlainOutcome):
     ran: dict[str, int]
     refused: str
     brings: Brought
+    drafts: dict[str, int]
     process: int
     rss_mib: float
 
@@ -75,13 +77,14 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     Returns
     -------
     outcome : dict
-        The fields of a ``Played``, ``duration`` in seconds, what the implementation ``brings``, and which ``process``
-        ran it, of which memory, ``rss_mib``.
+        The fields of a ``Played``, ``duration`` in seconds, what the implementation ``brings``, what became of the
+        ``drafts`` of its engines, and which ``process`` ran it, of which memory, ``rss_mib``.
     """
     started = time.monotonic()
     (seed,) = seeds
     subject = loaded(implementation)
-    played = play(subject, Random(seed), DRAWN[name])
+    with counting_drafts() as drafts:
+        played = play(subject, Random(seed), DRAWN[name])
     if played.failure is not None:
         require_device(subject.backend)
         if limits.replays:
@@ -92,7 +95,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     gc.collect()
     duration = time.monotonic() - started
     plain = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
-    return {**played.as_plain(), **plain, "duration": duration}
+    return {**played.as_plain(), **plain, "drafts": drafts.public(), "duration": duration}
 
 
 def _repeat(subject: Subject, seed: str, name: str, trace: str) -> Traces:

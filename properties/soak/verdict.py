@@ -41,10 +41,15 @@ def complaints(soaked: Soaked) -> list[str]:
 
 
 def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
-    """Return what the module brings and no machine ran, a reason each; a part of a run has to run something."""
+    """Return what the module brings and no machine ran, and whether nothing was drafted, a reason each.
+
+    A part of a run has to run something.
+    """
     refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
     never = [] if is_part else _never(soaked)
-    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part), *never]
+    is_vain = soaked.num_machines > 0 and bool(soaked.drafts) and not soaked.drafts["proposed"]
+    vain = ["nothing was drafted in any machine; more steps should do"] if is_vain else []
+    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part), *never, *vain]
 
 
 def not_required(soaked: Soaked) -> dict[str, str]:

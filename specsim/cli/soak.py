@@ -189,7 +189,7 @@ def _document(
     others = _complaints_of_no_machine(soaked, wrong)
     properties = {
         MACHINES: PropertyRecord(
-            soaked.num_machines, bool(failures), soaked.seconds, min(soaked.failures, default=None)
+            soaked.num_machines, bool(failures), soaked.seconds, min(soaked.failures, default=None), soaked.drafts
         ),
         CONDITIONS: PropertyRecord(soaked.num_machines, bool(others), 0.0),
     }

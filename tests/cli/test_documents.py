@@ -66,9 +66,10 @@ def test_a_run_that_conforms(specsim, command):
     assert (code, document["verdict"], document["failure_records"]) == (0, "conforms", [])
     one = document["properties"][name]
     assert one["examples"] > 0 and one["seconds"] > 0 and not one["vacuous"]
-    if one["drafts"] is not None:
-        assert one["drafts"]["proposed"] == one["drafts"]["verified"] + one["drafts"]["cut"] > 0
-        assert one["drafts"]["verified"] == one["drafts"]["accepted"] + one["drafts"]["rejected"]
+    drafts = one["drafts"]
+    assert drafts["proposed"] == drafts["verified"] + drafts["cut"] > 0
+    assert drafts["verified"] == drafts["accepted"] + drafts["rejected"]
+    assert drafts["accepted"] > 0 < drafts["rejected"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
