@@ -64,10 +64,12 @@ def count_engine() -> None:
         counts.engines += 1
 
 
-def count_drafts(num_proposed: Sequence[int], num_verified: Sequence[int], num_accepted: Sequence[int]) -> None:
+def count_drafts(
+    num_proposed_drafts: Sequence[int], num_verified_drafts: Sequence[int], num_accepted_drafts: Sequence[int]
+) -> None:
     """Count an iteration, one entry a request, likewise."""
     counts = _COUNTS.get()
     if counts is not None:
-        counts.proposed += sum(num_proposed)
-        counts.verified += sum(num_verified)
-        counts.accepted += sum(num_accepted)
+        counts.proposed += sum(num_proposed_drafts)
+        counts.verified += sum(num_verified_drafts)
+        counts.accepted += sum(num_accepted_drafts)
