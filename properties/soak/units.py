@@ -77,14 +77,15 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     Returns
     -------
     outcome : dict
-        The fields of a ``Played``, ``duration`` in seconds, what the implementation ``brings``, what became of the
-        ``drafts`` of its engines, and which ``process`` ran it, of which memory, ``rss_mib``.
+        The fields of a ``Played``, ``duration`` in seconds, what the implementation ``brings``, and which ``process``
+        ran it, of which memory, ``rss_mib``.
     """
     started = time.monotonic()
     (seed,) = seeds
     subject = loaded(implementation)
     with counting_drafts() as drafts:
         played = play(subject, Random(seed), DRAWN[name])
+    played.drafts = drafts.public()
     if played.failure is not None:
         require_device(subject.backend)
         if limits.replays:
@@ -95,7 +96,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     gc.collect()
     duration = time.monotonic() - started
     plain = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
-    return {**played.as_plain(), **plain, "drafts": drafts.public(), "duration": duration}
+    return {**played.as_plain(), **plain, "duration": duration}
 
 
 def _repeat(subject: Subject, seed: str, name: str, trace: str) -> Traces:
