@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -12,16 +12,19 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
-from specsim.properties.laws.support.histories import (
-    Arrival,
-    Scenario,
-    play,
-    start,
-    tree_scenarios,
-    trees_or_any_scenario,
-)
+from specsim.properties.laws.support.histories import tree_scenarios, trees_or_any_scenario
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.support.padded_runs import V2_WORKERS, PaddedRun, padded_runs, run_of
+from specsim.properties.laws.support.padded_runs import (
+    dropping,
+    forwards_of_an_iteration,
+    padded_play,
+    padded_runs,
+    plain_play,
+    rows_of_a_request,
+)
+from specsim.properties.runs.drafted import V2_WORKERS, drafted_by
+from specsim.properties.runs.play import side_by_side
+from specsim.properties.runs.scenario import Arrival, Scenario
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -33,83 +36,73 @@ ROWS_OF_AN_IDLE_RANK = 2
 """Requests of padding on which a rank without requests runs its forwards."""
 
 
-@dataclass(frozen=True)
-class RankedRun:
-    """A run whose requests are dealt out to ranks, so many at a time; ``idle`` is a rank that gets none."""
-
-    run: PaddedRun
-    num_ranks: int
-    idle: int | None
-    at_a_time: int
-
-    def requests_of(self, rank: int) -> list[Request]:
-        """Return fresh requests of a rank."""
-        live = [one for one in range(self.num_ranks) if one != self.idle]
-        dealt = cycle([one for one in live for _ in range(self.at_a_time)])
-        return [request for request, owner in zip(self.run.requests(), dealt, strict=False) if owner == rank]
+def requests_of(scenario: Scenario, rank: int) -> list[Request]:
+    """Return fresh requests of a rank."""
+    ranks = scenario.ranks
+    live = [one for one in range(ranks.num_ranks) if one != ranks.idle]
+    dealt = cycle([one for one in live for _ in range(ranks.at_a_time)])
+    return [request for request, owner in zip(scenario.requests(), dealt, strict=False) if owner == rank]
 
 
-def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
+def padded_runs_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
     """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same memory."""
-    tried, _ = run.own_padded_worker(backend)
-    engines = [start(run.plain_worker(), run.scenario), start(tried, run.scenario, backend)]
+    plays = plain_play(scenario), padded_play(scenario, backend, has_own_worker=True)[0]
     taken: set[int] = set()
-    for number, (plain, padded) in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
-        taken |= {request.row for request in engines[0].scheduler.holders}
+    for number, (plain, padded) in enumerate(side_by_side(*plays)):
+        taken |= {request.row for request in plays[0].engine.scheduler.holders}
         require((plain is None) == (padded is None), f"step {number}", padded, plain)
         if plain is not None and padded is not None:
             for name, expected in vars(plain).items():
                 require_equal(f"{name} of step {number}", vars(padded)[name], expected)
-        _require_state(number, *(_without_free_rows(engine.worker.state(), taken) for engine in reversed(engines)))
-    _require_requests("a padded run", engines[1].scheduler.finished, engines[0].scheduler.finished)
+        _require_state(number, *(_without_free_rows(one.worker.state(), taken) for one in reversed(plays)))
+    _require_requests("a padded run", plays[1].finished, plays[0].finished)
 
 
 def padded_drafts_of_each_kind_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
     """Windows of layers, blocks, and rows of padding beside recurrent state change nothing, in any order of arrival."""
     for name, pool in _KINDS_OF_DRAFTS:
-        padded_runs_are_plain_runs(backend, run_of(name, scenario, pool))
+        padded_runs_are_plain_runs(backend, drafted_by(name, scenario, target_pool=pool))
 
 
-def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, run: PaddedRun) -> None:
+def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, scenario: Scenario) -> None:
     """It drafts, verifies and extends as often as a live batch, returns nothing, and no request has anything of it.
 
     V2 runs one between any two iterations; V1, which would let its requests go, when it has none.
     """
-    worker, padded = run.own_padded_worker(backend)
-    engines = [start(run.plain_worker(), run.scenario), start(worker, run.scenario, backend)]
+    plain, (tried, padded) = plain_play(scenario), padded_play(scenario, backend, has_own_worker=True)
     taken: set[int] = set()
-    for number, _ in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
-        taken |= {request.row for request in engines[0].scheduler.holders}
-        if not run.is_v1 or not engines[1].has_work:
-            _run_idle_batch(run, worker, padded)
-            expected = engines[0].worker.state()
-            kept = {name: expected[name] for name in expected if not run.is_v1 or name not in CARRIED}
-            _require_state(number, *(_without_free_rows(state, taken) for state in (worker.state(), kept)))
-    _require_requests("a run with idle batches", engines[1].scheduler.finished, engines[0].scheduler.finished)
+    for number, _ in enumerate(side_by_side(plain, tried)):
+        taken |= {request.row for request in plain.engine.scheduler.holders}
+        if not scenario.is_v1 or not tried.engine.has_work:
+            _run_idle_batch(scenario, tried.worker, padded)
+            expected = plain.worker.state()
+            kept = {name: expected[name] for name in expected if not scenario.is_v1 or name not in CARRIED}
+            _require_state(number, *(_without_free_rows(state, taken) for state in (tried.worker.state(), kept)))
+    _require_requests("a run with idle batches", tried.finished, plain.finished)
 
 
 def an_idle_rank_runs_each_forward(backend: Backend, scenario: Scenario) -> None:
     """Every draft's forwards of an iteration run on rows of padding alone, each once, and no other does."""
     for name in V2_WORKERS:
-        run = run_of(name, scenario)
-        _, padded = run.padded_worker(backend)
+        run = drafted_by(name, scenario)
+        _, padded = padded_play(run, backend)
         reported = {ForwardKind.FROZEN_STEP: run.config.topk, ForwardKind.DRAFT_BLOCK: run.config.num_draft_tokens}
-        for kind in run.forwards_of_an_iteration():
-            width, before = run.rows_of_a_request(kind) or reported.get(kind, 1), Counter(padded.forwards)
+        for kind in forwards_of_an_iteration(run):
+            width, before = rows_of_a_request(run, kind) or reported.get(kind, 1), Counter(padded.forwards)
             padded.run_padding(kind, ROWS_OF_AN_IDLE_RANK * width, width)
             ran = padded.forwards - before
             require(ran == Counter([kind]), f"forwards of an idle rank of {name}", ran, Counter([kind]))
 
 
-def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
+def ranks_in_step_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
     """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses no one."""
-    reported, lost = run_threads(ranked.num_ranks, partial(_run_one, backend, ranked))
+    reported, lost = run_threads(scenario.ranks.num_ranks, partial(_run_one, backend, scenario))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
     forwards = [one for _, one, _ in reported]
     for rank, (finished, own, _) in enumerate(reported):
         require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
-        alone = start(ranked.run.plain_worker(), ranked.run.scenario)
-        for request in ranked.requests_of(rank):
+        alone = plain_play(scenario).engine
+        for request in requests_of(scenario, rank):
             alone.submit(request)
         alone.run()
         _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
@@ -119,38 +112,39 @@ def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
             require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
 
 
-def _run_one(backend: Backend, ranked: RankedRun, group: LocalGroup) -> tuple[list[Request], Counter[ForwardKind], Any]:
+def _run_one(
+    backend: Backend, scenario: Scenario, group: LocalGroup
+) -> tuple[list[Request], Counter[ForwardKind], Any]:
     """Run one rank; return its requests, its forwards by kind, and of each its own rows and all that it saw."""
-    worker, padded = ranked.run.padded_worker(backend)
-    meeting = backend.host("Meeting")(group, padded.run_padding, *ranked.run.shares or ())
+    play, padded = padded_play(scenario, backend)
+    meeting = backend.host("Meeting")(group, padded.run_padding, *scenario.ranks.shares or ())
     seen = []
 
     def look(input_ids: Any) -> None:
         seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
 
     padded.agree, padded.look = meeting, look
-    engine = start(worker, ranked.run.scenario, backend)
-    for request in ranked.requests_of(group.rank):
-        engine.submit(request)
-    run_rank(engine, meeting)
-    return engine.scheduler.finished, padded.forwards, seen
+    for request in requests_of(scenario, group.rank):
+        play.engine.submit(request)
+    run_rank(play.engine, meeting)
+    return play.engine.scheduler.finished, padded.forwards, seen
 
 
-def _run_idle_batch(run: PaddedRun, worker: Worker, padded: Any) -> None:
+def _run_idle_batch(scenario: Scenario, worker: Worker, padded: Any) -> None:
     agree, before = padded.agree, Counter(padded.forwards)
 
     def as_others_do(
         kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None, layer: int = 0
     ) -> Agreement:
         require(num_requests == num_tokens == 0, f"requests and rows of an idle {kind.name}", num_requests, 0)
-        own = run.rows_of_a_request(kind) or width or 1
+        own = rows_of_a_request(scenario, kind) or width or 1
         return Agreement(ROWS_OF_AN_IDLE_RANK * own, own)
 
     padded.agree = as_others_do
     iteration = worker.decode([])
     padded.agree = agree
     iteration.check(0)
-    expected = run.forwards_of_an_iteration()
+    expected = forwards_of_an_iteration(scenario)
     require(padded.forwards - before == expected, "forwards of an idle batch", padded.forwards - before, expected)
 
 
@@ -179,24 +173,23 @@ def _require_requests(what: str, got: list[Request], expected: list[Request]) ->
 
 
 @composite
-def _ranked_runs(draw: st.DrawFn) -> RankedRun:
+def _ranked_runs(draw: st.DrawFn) -> Scenario:
     """Draw a run of at least three requests, so that ranks that decode side by side have different numbers of them."""
     num_ranks = draw(st.integers(2, 3))
     idle = draw(st.sampled_from((None, None, 0, num_ranks - 1)))
     run = draw(padded_runs())
-    first = run.scenario.arrivals[0]
-    arrivals = (*run.scenario.arrivals, *[first] * max(0, 3 - len(run.scenario.arrivals)))
-    run = replace(run, scenario=replace(run.scenario, arrivals=arrivals))
-    return RankedRun(run, num_ranks, idle, draw(st.sampled_from((2, 1))))
+    arrivals = [*run.arrivals, *[replace(run.arrivals[0], sampling=None)] * max(0, 3 - len(run.arrivals))]
+    run = dropping(run.having(arrivals=tuple(arrivals)))
+    return run.having(num_ranks=num_ranks, idle=idle, at_a_time=draw(st.sampled_from((2, 1))))
 
 
 @composite
 def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     """Draw a run whose last request comes while the others decode, with a prompt that is no bucket long."""
     scenario = draw(tree_scenarios())
-    late = Arrival((1, *draw(st.lists(st.integers(0, 9), min_size=2, max_size=2))), 4, None, 1)
+    late = Arrival((1, *draw(st.lists(st.integers(0, 9), min_size=2, max_size=2))), 4, step=1)
     lasting = [replace(one, max_new_tokens=12) for one in scenario.arrivals]
-    return replace(scenario, arrivals=(*lasting, late), max_batch=len(lasting) + 1)
+    return dropping(scenario.having(arrivals=(*lasting, late), max_batch=len(lasting) + 1))
 
 
 _KINDS_OF_DRAFTS = (
