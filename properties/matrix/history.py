@@ -40,16 +40,18 @@ MOST_ACTIONS = 400
 
 @dataclass
 class Tried:
-    """What a history came to, by the names of ``COUNTED``."""
+    """What a history came to, by the names of ``COUNTED``, and what became of the drafts of its engines."""
 
     counts: Counter[str] = field(default_factory=Counter)
     num_leaked: int = 0
     failure: Failure | None = None
+    drafts: dict[str, int] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values."""
         failure = None if self.failure is None else self.failure.as_plain()
-        return {"reach": dict(self.counts), "num_leaked": self.num_leaked, "failure": failure}
+        plain = {"num_leaked": self.num_leaked, "drafts": self.drafts}
+        return {"reach": dict(self.counts), "failure": failure, **plain}
 
 
 def least_of(cell: Cell) -> dict[str, int]:

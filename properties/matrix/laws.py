@@ -5,8 +5,8 @@ first tokens is exact. It is that of decoding token by token, whatever drafts, p
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -70,6 +70,10 @@ class LawResult:
         What does not hold.
     refused : str
         What the worker takes alone, where it refuses what the law is stated of.
+    seconds : float
+        How long that took.
+    drafts : mapping
+        What became of the drafts of all engines, those beside included.
     """
 
     cell: Cell
@@ -80,12 +84,14 @@ class LawResult:
     num_seeded: int = 0
     error: str | None = None
     refused: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    drafts: Mapping[str, int] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
         """Return what it came to as plain values."""
         reach = {name: number for name, number in vars(self).items() if name.startswith("num_")}
         failure = None if self.error is None else {"error": self.error, "lines": []}
-        return {"reach": reach, "failure": failure, "refused": self.refused}
+        return {"reach": reach, "failure": failure, "refused": self.refused, "drafts": dict(self.drafts)}
 
 
 def combination_of(cell: Cell) -> Combination:

@@ -19,21 +19,27 @@ def complaints(result: Result) -> list[str]:
 
 
 def why_inconclusive(plan: Plan, result: Result, is_part: bool) -> list[str]:
-    """Return what the module brings and no cell ran, and which histories came to too little, a reason each.
+    """Return what the module brings and no cell ran, where nothing was drafted, and which histories came to too little.
 
     A part of a run has to run something.
     """
+    vain = [f"nothing was drafted in {one.cell.name}, {one.mode}" for one in result.cells if one.is_vacuous]
     unfinished = [line for one in result.cells for line in shortfalls_of(one)]
-    return [*plan.brings.reasons(result.ran, WORKER_NAMES, plan.refused_workers, is_part), *unfinished]
+    return [*plan.brings.reasons(result.ran, WORKER_NAMES, plan.refused_workers, is_part), *vain, *unfinished]
 
 
 def complaints_of(one: CellResult) -> list[str]:
     """Return what is wrong with a cell: a line for each of the first histories that fail, and their number."""
     name = f"{one.cell.name}, {one.mode}"
     lines = _first_of(one, {number: failure.error for number, failure in one.failures.items()})
-    leaked = [f"{name}: {one.num_leaked} slots leaked"] if one.num_leaked else []
-    left_out = f"{name}: {one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
-    return [*lines, *leaked, *([left_out] if one.num_not_run else [])]
+    return [*lines, *(f"{name}: {words}" for words in unnumbered_complaints(one))]
+
+
+def unnumbered_complaints(one: CellResult) -> list[str]:
+    """Return what is wrong with a cell as a whole."""
+    leaked = [f"{one.num_leaked} slots leaked"] if one.num_leaked else []
+    left_out = f"{one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
+    return [*leaked, *([left_out] if one.num_not_run else [])]
 
 
 def shortfalls_of(one: CellResult) -> list[str]:

@@ -56,7 +56,7 @@ class Played:
     ``untried`` has why a rule was not tried, by its name and the kind of worker. ``ran`` counts what of the
     implementation ran, by name; ``refused`` says why its workers take no machine that was drawn, if they take none.
     ``trace`` is the hash of what happened, in order, ``repeated`` has those of two runs if it ran twice, ``coverage``
-    says how many schedules of a stated depth ran.
+    says how many schedules of a stated depth ran, ``drafts`` what became of the drafts of all engines.
     """
 
     num_steps: int = 0
@@ -72,6 +72,7 @@ class Played:
     trace: str = ""
     repeated: Traces | None = None
     coverage: Coverage = field(default_factory=Coverage)
+    drafts: dict[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
     def as_plain(self) -> dict[str, Any]:

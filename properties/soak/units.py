@@ -20,6 +20,7 @@ from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.trace import Traces
 from specsim.properties.unit_of_work import PlainOutcome, require_device
+from specsim.simulation.drafted import counting_drafts
 from specsim.simulation.priorities import Coverage
 
 ANY = "machine"
@@ -59,6 +60,7 @@ class PlainMachine(PlainOutcome):
     ran: dict[str, int]
     refused: str
     brings: Brought
+    drafts: dict[str, int]
     process: int
     rss_mib: float
 
@@ -82,7 +84,9 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     started = time.monotonic()
     (seed,) = seeds
     subject = loaded(implementation)
-    played = _play(subject, seed, name)
+    with counting_drafts() as drafts:
+        played = _play(subject, seed, name)
+    played.drafts = drafts.public()
     if played.failure is not None:
         require_device(subject.backend)
         if limits.replays:

@@ -37,15 +37,17 @@ def complaints(soaked: Soaked) -> list[str]:
 
 
 def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
-    """Return what the module brings and no machine ran, and what a run came to too seldom, a reason each.
+    """Return what the module brings and no machine ran, what a run came to too seldom, and whether nothing was drafted.
 
     A part of a run has to run something, and nothing else.
     """
     refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
     is_whole = not (is_part or soaked.is_interrupted or soaked.stopped or soaked.failures)
+    is_vain = soaked.num_machines > 0 and bool(soaked.drafts) and not soaked.drafts["proposed"]
     return [
         *soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part),
         *(_shortfalls(soaked) if is_whole else ()),
+        *(["nothing was drafted in any machine; more steps should do"] if is_vain else ()),
     ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specsim.cli.ci_files import Outcome, Tried
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, record_of, shared_document
 from specsim.cli.isolation import words_of
 from specsim.cli.output import plain_table, print_table, reasons_of, say, verdict_of
 from specsim.cli.ran import lines_of
@@ -56,7 +57,7 @@ def matrix_document(report: Report) -> dict[str, object]:
 
     plan, result = report.plan, report.result
     return {
-        "verdict": report.verdict,
+        **shared_document(report.verdict, _failure_records(report), _property_records(report)),
         "inconclusive_because": reasons_of(report.verdict, result.inconclusive_because),
         "implementation": report.implementation,
         "layer": report.layer,
@@ -186,6 +187,47 @@ def _reported(combination: "Combination") -> str:
 def _covered(plan: "Plan", strength: int) -> dict[str, int]:
     covered, allowed = plan.covered(strength)
     return {"covered": covered, "allowed": allowed}
+
+
+def _failure_records(report: Report) -> list[FailureRecord]:
+    from specsim.properties.matrix.verdict import unnumbered_complaints
+
+    records = []
+    for one in report.result.cells:
+        name = _property_of(one)
+        for number, failure in one.failures.items():
+            shortest = report.shortest.get((one.cell.name, one.mode, number))
+            records.append(record_of(name, failure.error, number, _replay_line(report, one.cell, number), shortest))
+        for number, missing in one.short.items():
+            records.append(record_of(name, "; ".join(missing), number, _replay_line(report, one.cell, number)))
+        records += [FailureRecord("", name, FAILED, words) for words in unnumbered_complaints(one)]
+    for law in report.result.laws:
+        if law.error is not None:
+            records.append(record_of(_property_of(law), law.error, None, _replay_line(report, law.cell)))
+    if report.result.stopped:
+        records.append(FailureRecord("", "run", FAILED, report.result.stopped))
+    return records
+
+
+def _property_records(report: Report) -> dict[str, PropertyRecord]:
+    from specsim.properties.matrix.verdict import complaints_of
+
+    records = {}
+    for one in report.result.cells:
+        first = min((*one.failures, *one.short), default=None)
+        is_failed = bool(complaints_of(one))
+        records[_property_of(one)] = PropertyRecord(one.num_histories, is_failed, one.seconds, first, one.drafts)
+    for law in report.result.laws:
+        is_failed = law.error is not None
+        records[_property_of(law)] = PropertyRecord(law.num_runs, is_failed, law.seconds, drafts=law.drafts)
+    return records
+
+
+def _property_of(one: "CellResult | LawResult") -> str:
+    """Return what the histories of a cell, or its law, are called as a property: as tests of CI are."""
+    from specsim.properties.matrix.laws import LawResult
+
+    return f"{'laws' if isinstance(one, LawResult) else 'cells'}.{one.mode}.{one.cell.name}"
 
 
 def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
