@@ -14,7 +14,9 @@ grep -h 'ERROR SUMMARY' "$logs/planted.log" | sed 's/^=* */planted fault: report
 
 # NOTE: the caching allocator hides writes past a tensor from memcheck, but graphs cannot be captured without it. So the
 # kernels are tested one by one without it, and the workers, whose kernels are the same, with it.
-kernels="tests/gpu/test_acceptance.py tests/gpu/test_attention.py tests/gpu/test_compact.py tests/gpu/test_dflash.py tests/gpu/test_draft.py
+kernels="tests/gpu/test_acceptance.py tests/gpu/test_blocks_from_logits.py tests/gpu/test_chain_blocks.py tests/gpu/test_chains_from_logits.py
+  tests/gpu/test_sampled_verify.py tests/gpu/test_scheduled.py tests/gpu/test_tree_attention.py
+  tests/gpu/test_attention.py tests/gpu/test_compact.py tests/gpu/test_dflash.py tests/gpu/test_draft.py
   tests/gpu/test_draft_cache.py tests/gpu/test_extend.py tests/gpu/test_following.py tests/gpu/test_from_logits.py
   tests/gpu/test_frozen_kv.py tests/gpu/test_grammar.py tests/gpu/test_logprobs.py
   tests/gpu/test_move.py tests/gpu/test_multi_layer.py tests/gpu/test_pages.py tests/gpu/test_penalties.py tests/gpu/test_pools.py tests/gpu/test_probabilities.py
