@@ -9,19 +9,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
+from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
     play,
+    scenarios,
     start,
     tree_scenarios,
     trees_or_any_scenario,
 )
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.support.padded_runs import V2_WORKERS, PaddedRun, padded_runs, run_of
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -35,12 +40,16 @@ ROWS_OF_AN_IDLE_RANK = 2
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A run whose requests are dealt out to ranks, so many at a time; ``idle`` is a rank that gets none."""
+    """A run whose requests are dealt out to ranks, so many at a time; ``idle`` is a rank that gets none.
+
+    Those of the last rank come after so many forwards of the others, where ``late`` is given.
+    """
 
     run: PaddedRun
     num_ranks: int
     idle: int | None
     at_a_time: int
+    late: int | None = None
 
     def requests_of(self, rank: int) -> list[Request]:
         """Return fresh requests of a rank."""
@@ -105,35 +114,96 @@ def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
     """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses no one."""
     reported, lost = run_threads(ranked.num_ranks, partial(_run_one, backend, ranked))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
-    forwards = [one for _, one, _ in reported]
-    for rank, (finished, own, _) in enumerate(reported):
-        require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
+    first = reported[0]
+    # NOTE: threads of ranks do not count what they meet.
+    for _ in range(sum(one.num_apart for one in reported)):
+        reached(Condition.LAYERS)
+    for rank, one in enumerate(reported):
+        require(one.forwards == first.forwards, f"forwards of rank {rank}", dict(one.forwards), dict(first.forwards))
+        require(one.layers == first.layers, f"layers that rank {rank} ran", one.layers, first.layers)
         alone = start(ranked.run.plain_worker(), ranked.run.scenario)
         for request in ranked.requests_of(rank):
             alone.submit(request)
         alone.run()
-        _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
-    for number, of_ranks in enumerate(zip(*(seen for _, _, seen in reported), strict=True)):
+        _require_requests(f"rank {rank}", one.finished, alone.scheduler.finished)
+    for number, of_ranks in enumerate(zip(*(one.seen for one in reported), strict=True)):
         rows = [row for own, _ in of_ranks for row in own]
         for rank, (_, gathered) in enumerate(of_ranks):
             require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
 
 
-def _run_one(backend: Backend, ranked: RankedRun, group: LocalGroup) -> tuple[list[Request], Counter[ForwardKind], Any]:
-    """Run one rank; return its requests, its forwards by kind, and of each its own rows and all that it saw."""
+def ranks_between_layers_wait_for_others(backend: Backend, ranked: RankedRun) -> None:
+    """The same where a rank begins while another one is between two layers of a draft, and catches up with it."""
+    ranks_in_step_are_plain_runs(backend, ranked)
+
+
+class _NotedLayers:
+    """A model that notes which layers of its draft run, and is another model otherwise."""
+
+    def __init__(self, model: Any) -> None:
+        self.inner = model
+        self.layers: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def draft_layer(self, layer: int, *args: Any) -> Any:
+        """Run the window of a layer."""
+        self.layers.append(layer)
+        return self.inner.draft_layer(layer, *args)
+
+
+@dataclass
+class _OfRank:
+    """What a rank came to: its requests, forwards by kind, draft layers, and of each forward its rows and those of all.
+
+    ``num_apart`` counts forwards of others in the layer before the one that it waited to run.
+    """
+
+    finished: list[Request]
+    forwards: Counter[ForwardKind]
+    layers: list[int]
+    seen: list[tuple[list[int], list[int]]]
+    num_apart: int = 0
+
+
+def _run_one(backend: Backend, ranked: RankedRun, group: LocalGroup) -> _OfRank:
+    """Run one rank to the end."""
     worker, padded = ranked.run.padded_worker(backend)
-    meeting = backend.host("Meeting")(group, padded.run_padding, *ranked.run.shares or ())
-    seen = []
+    padded.inner = noted = _NotedLayers(padded.inner)
+    wanted: list[tuple[ForwardKind, int]] = []
+    asked = ranked.requests_of(group.rank)
+    came_to = _OfRank([], padded.forwards, noted.layers, [])
+
+    def run_padding(kind: ForwardKind, num_tokens: int, width: int | None, layer: int = 0) -> None:
+        came_to.num_apart += any(own is kind and of_own != layer for own, of_own in wanted)
+        padded.run_padding(kind, num_tokens, width, layer)
+
+    meeting = backend.host("Meeting")(group, run_padding, *ranked.run.shares or ())
+    is_late = ranked.late is not None and group.rank == ranked.num_ranks - 1
+
+    def agree(kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None, layer: int = 0) -> Agreement:
+        wanted.append((kind, layer))
+        agreed: Agreement = meeting(kind, num_requests, num_tokens, width, layer)
+        wanted.pop()
+        return agreed
 
     def look(input_ids: Any) -> None:
-        seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
+        came_to.seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
+        if is_late and len(came_to.seen) == ranked.late:
+            submit()
 
-    padded.agree, padded.look = meeting, look
+    def submit() -> None:
+        for request in asked:
+            engine.submit(request)
+
+    padded.agree, padded.look = agree, look
     engine = start(worker, ranked.run.scenario, backend)
-    for request in ranked.requests_of(group.rank):
-        engine.submit(request)
+    if not is_late:
+        submit()
     run_rank(engine, meeting)
-    return engine.scheduler.finished, padded.forwards, seen
+    came_to.finished = engine.scheduler.finished
+    return came_to
 
 
 def _run_idle_batch(run: PaddedRun, worker: Worker, padded: Any) -> None:
@@ -191,6 +261,23 @@ def _ranked_runs(draw: st.DrawFn) -> RankedRun:
 
 
 @composite
+def _between_layers(draw: st.DrawFn) -> RankedRun:
+    """Draw two ranks with a draft of layers; the second one begins after some of the layers of an iteration."""
+    scenario, num_steps = draw(scenarios()), draw(st.sampled_from((3, 2, 4)))
+    lasting = [replace(one, max_new_tokens=12, eos_token=None, delay=0) for one in scenario.arrivals]
+    scenario = replace(
+        scenario,
+        config=SpecConfig(1, num_steps, path_width(num_steps)),
+        arrivals=(*lasting, *lasting[:1])[:3],
+        max_batch=3,
+    )
+    run = run_of(draw(st.sampled_from(("multi_layer_eagle_v2", "multi_layer_eagle_v1"))), scenario)
+    num_forwards = 1 + num_steps
+    late = draw(st.integers(1, 2)) * num_forwards + 1 + draw(st.integers(1, num_steps - 1))
+    return RankedRun(run, 2, None, 1, late)
+
+
+@composite
 def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     """Draw a run whose last request comes while the others decode, with a prompt that is no bucket long."""
     scenario = draw(tree_scenarios())
@@ -208,13 +295,26 @@ _KINDS_OF_DRAFTS = (
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
-PROPERTIES = tuple(
-    state_of_runs("padded_engine", law, strategy, operations, number, plays=())
-    for law, strategy, operations, number in (
-        (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-        (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-        (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
-        (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
-        (ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
-    )
+_OF_RANKS = (*_PADS, "Meeting", "plan_mlp_sync_batch")
+
+PROPERTIES = (
+    *(
+        state_of_runs("padded_engine", law, strategy, operations, number, plays=())
+        for law, strategy, operations, number in (
+            (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+            (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+            (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+            (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
+            (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
+        )
+    ),
+    state_of_runs(
+        "padded_engine",
+        ranks_between_layers_wait_for_others,
+        _between_layers,
+        _OF_RANKS,
+        "P57",
+        plays=(),
+        tags=tags_of(Condition.LAYERS),
+    ),
 )

@@ -18,11 +18,14 @@ from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressiv
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.frequencies import sequential_law
-from specsim.properties.laws.support.histories import build_worker, loop_on, parts_of
+from specsim.properties.laws.support.histories import build_worker, loop_on, parts_of, tagged_pools
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
+from specsim.properties.laws.worker import check_tags, expected_tags
 from specsim.properties.property import OF_EAGLE
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -88,13 +91,20 @@ def decode(
     schedule: Schedule = IN_TURN,
 ) -> dict[int, Request]:
     """Run an engine of some operations to its end and return the requests by number."""
-    requests = run.requests()
-    schedule = replace(schedule, is_overlapped=run.is_overlapped, stream_seed=run.model.seed)
-    worker = make(run, sizes_for(run.config, requests, max_batch, run.page_size, schedule=schedule))
-    engine = Engine(worker, max_batch, shuffle_seed=1, schedule=schedule, operations=operations)
+    engine, requests = _engine_of(make, operations, run, max_batch, schedule)
     for number in range(len(requests)) if order is None else order:
         engine.submit(requests[number])
     return {request.request_id: request for request in engine.run()}
+
+
+def _engine_of(
+    make: MakeWorker, operations: CallsByName, run: SampledRun, max_batch: int, schedule: Schedule
+) -> tuple[Engine, list[Request]]:
+    """Return an engine of some operations without requests, and those of a run."""
+    requests = run.requests()
+    schedule = replace(schedule, is_overlapped=run.is_overlapped, stream_seed=run.model.seed)
+    worker = make(run, sizes_for(run.config, requests, max_batch, run.page_size, schedule=schedule))
+    return Engine(worker, max_batch, shuffle_seed=1, schedule=schedule, operations=operations), requests
 
 
 def engine_emits_the_autoregressive_law(backend: Backend, run: SampledRun) -> None:
@@ -221,6 +231,48 @@ def require_frequencies_of_seeds(backend: Backend, run: SampledRun) -> None:
     require(law.verdict != "differs", what, reported, f"one of chance above {ALPHA:.0e}")
 
 
+def sampled_requests_come_back_in_chunks(backend: Backend, run: SampledRun) -> None:
+    """A request that lost its slots computes its text again in chunks, which end inside of its former output, too.
+
+    What it has output stays, and both caches have the entries of its own tokens.
+    """
+    schedule = Schedule(prefill_chunk=max(SHORT_CHUNK, run.page_size))
+    engine, requests = _engine_of(workers_of(backend), parts_of(backend), run, len(run.prompts), schedule)
+    for request in requests:
+        engine.submit(request)
+    known: dict[int, list[int]] = {}
+    while engine.has_work:
+        engine.step()
+        engine.scheduler.check_ledger()
+        _report_resumed(engine)
+        for request in requests:
+            before = known.get(request.request_id, [])
+            kept = request.output[: len(before)]
+            require(kept == before, f"output of request {request.request_id} after a retraction", kept, before)
+            known[request.request_id] = list(request.output)
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            for name, tags in zip(tagged_pools(backend), expected_tags(run.model, request.fill), strict=False):
+                check_tags(name, state[name], request, tags)
+        for request in [*engine.scheduler.running]:
+            if not request.num_retractions and len(request.output) > 2 * SHORT_CHUNK:
+                engine.scheduler.retract(request)
+    for request in requests:
+        require(len(request.output) == run.num_tokens, "output tokens", len(request.output), run.num_tokens)
+
+
+def _report_resumed(engine: Engine) -> None:
+    """Report a chunk of a sampled request that has ended inside of its former output."""
+    for request in engine.scheduler.holders:
+        is_inside = len(request.prompt) < request.num_committed < request.num_fill - 1
+        if is_inside and request.num_retractions and not request.is_greedy:
+            reached(Condition.SAMPLED_CHUNK)
+
+
+SHORT_CHUNK = 2
+"""Tokens of a chunk: some chunk of a text that comes back ends in any two tokens of its former output."""
+
+
 @composite
 def lawful_runs(draw: st.DrawFn) -> SampledRun:
     """Draw a sampled request over two to four tokens, with or without a greedy neighbour."""
@@ -267,6 +319,19 @@ def seeded_runs(draw: st.DrawFn, most_tokens: int = 32) -> SampledRun:
     )
 
 
+@composite
+def resumed_runs(draw: st.DrawFn) -> SampledRun:
+    """Draw the same for outputs that are long enough to be interrupted; all but the last request are sampled."""
+    run = draw(seeded_runs())
+    sampling = [HALVING if one is None else one for one in run.sampling[:-1]]
+    return replace(
+        run,
+        sampling=(*sampling, run.sampling[-1]),
+        num_tokens=draw(st.integers(10, 14)),
+        page_size=draw(st.sampled_from((1, 2))) if run.config.topk == 1 or not run.is_v1 else 1,
+    )
+
+
 def _prompts(vocab_size: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=4).map(tuple)
 
@@ -289,14 +354,26 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
 
 CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
 
-PROPERTIES = tuple(
+PROPERTIES = (
     # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-    state_of_runs("sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ())
-    for law, strategy, catalogue, called in (
-        (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
-        (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
-        (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
-        (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
-        (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
-    )
+    *(
+        state_of_runs(
+            "sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ()
+        )
+        for law, strategy, catalogue, called in (
+            (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
+            (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
+            (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
+            (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
+            (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
+        )
+    ),
+    state_of_runs(
+        "sampled_engine",
+        sampled_requests_come_back_in_chunks,
+        resumed_runs,
+        OPERATIONS,
+        "P55",
+        tags=tags_of(Condition.SAMPLED_CHUNK),
+    ),
 )

@@ -1,22 +1,27 @@
 """Laws of whole runs on pages: nothing is lost, nothing leaks, and every beam finds the end of its text."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, load
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
 from specsim.conformance.completed import Completed
-from specsim.counts import beam_stride, floor_to
+from specsim.counts import floor_to
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (
     Scenario,
     believed_worker,
+    model_for,
     own_worker,
     paged_scenarios,
     play,
     start,
 )
-from specsim.properties.laws.support.watched import Buffers, WatchedModel
+from specsim.properties.laws.support.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.laws.worker import check_tags, expected_tags
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -24,6 +29,7 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.models.batches import DraftStepBatch
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.pools import sizes_for
+from specsim.simulation.worker import Worker
 
 OPERATIONS = (
     "align_evict_mask_to_page_size",
@@ -70,37 +76,50 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
 def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario) -> None:
     """While a tree is drafted, every beam has in front of its entries what the draft cache has of the text's last page.
 
-    Attention that reads whole pages finds it there; a step that names its slots one by one does not look. The
-    reference's loop and models run on what the implementation has for the copies.
+    Attention that reads whole pages finds it there, as the draft does here: a step that names its slots one by one does
+    not look. Without a worker of its own an implementation has what it has for the copies run in the reference's.
     """
-    config, size = scenario.config, scenario.page_size
 
-    def look(batch: DraftStepBatch[Array], kv: Buffers) -> None:
-        for place, row in enumerate(batch.req_pool_indices.tolist()):
-            length = int(batch.positions[place * config.topk]) - (batch.depth - 2)
-            slots, base = worker.state()["req_to_token"][row], floor_to(length, size)
-            stride = beam_stride(length, config.topk, config.num_steps, size)
-            for beam in range(1, config.topk):
-                first = base + beam * stride
-                holes, text = slots[first : first + length - base], slots[base:length]
-                for name, layers in kv.items():
-                    for layer, buffer in enumerate(layers):
-                        got, expected = buffer[holes].tolist(), buffer[text].tolist()
-                        where = f"{name}[{layer}] in front of beam {beam} of row {row}"
-                        require(got == expected, where, got, expected)
+    def look(batch: DraftStepBatch[Array], kv: Buffers, pages: Sequence[PageOfBeam]) -> None:
+        rows, num_beams = batch.req_pool_indices.tolist(), scenario.config.topk
+        for page in pages:
+            row, beam = rows[page.place // num_beams], page.place % num_beams
+            if row == 0 or page.copies == page.text:
+                continue
+            reached(Condition.PAGES_OF_BEAMS)
+            require(len(page.copies) == len(page.text), f"page of beam {beam} of row {row}", page.copies, page.text)
+            for name, layers in kv.items():
+                for layer, buffer in enumerate(layers):
+                    got, expected = buffer[page.copies].tolist(), buffer[page.text].tolist()
+                    require(got == expected, f"{name}[{layer}] in front of beam {beam} of row {row}", got, expected)
 
-    has = {name: backend.functions[name] for name in COPIES if backend.has(name)}
-    operations = Completed(replace(backend, functions=has), load("specsim.reference"))
-    model = WatchedModel(load_model(scenario.model, operations), look)
-    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
-    sizes = sizes_for(config, scenario.requests(), scenario.max_batch, size)
-    worker = loop(config, model, sizes, operations=operations)
-    engine = start(worker, scenario, backend)
+    engine = start(_watched_worker(backend, scenario, look), scenario, backend)
     for _ in play([engine], scenario):
         engine.scheduler.check_ledger()
 
 
+def _watched_worker(backend: Backend, scenario: Scenario, look: Any) -> Worker:
+    """Return an implementation's own worker on a model that is watched, or the reference's on its copies."""
+    config, size = scenario.config, scenario.page_size
+    sizes = sizes_for(config, scenario.requests(), scenario.max_batch, size)
+    if backend.own_worker(scenario.is_v1) is not None:
+        model = WatchedModel(model_for(backend, scenario.model), size, look)
+        own: Worker = backend.build_worker(EAGLE_V1 if scenario.is_v1 else EAGLE_V2, config, model, sizes)
+        return own
+    has = {name: backend.functions[name] for name in COPIES if backend.has(name)}
+    operations = Completed(replace(backend, functions=has), load("specsim.reference"))
+    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
+    return loop(config, WatchedModel(load_model(scenario.model, operations), size, look), sizes, operations=operations)
+
+
 PROPERTIES = (
     state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
-    state_of_runs("worker_pages", beams_begin_with_the_end_of_their_text, paged_scenarios, COPIES, "P42", plays=()),
+    state_of_runs(
+        "worker_pages",
+        beams_begin_with_the_end_of_their_text,
+        paged_scenarios,
+        COPIES,
+        "P42",
+        tags=tags_of(Condition.PAGES_OF_BEAMS),
+    ),
 )

@@ -124,12 +124,25 @@ def transferring_runs() -> SearchStrategy[ExportingRun]:
 
 
 def recurrent_exports() -> SearchStrategy[ExportingRun]:
-    """Return a strategy of runs whose target has recurrent state; half of them overlap as little as V1."""
-    runs = exporting_runs(kinds=(PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV))
-    return runs.map(
-        lambda one: (
-            one
-            if one.lag % 2
-            else replace(one, run=replace(one.run, schedule=replace(one.run.schedule, is_overlapped=False)))
-        )
-    )
+    """Return a strategy of runs whose target has recurrent state; half of them overlap as little as V1.
+
+    In three of five one token of a prompt is left for its last chunk.
+    """
+    return exporting_runs(kinds=(PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)).map(_of_states)
+
+
+def _of_states(one: ExportingRun) -> ExportingRun:
+    run, schedule = one.run, one.run.schedule
+    if one.lag % 2 == 0:
+        schedule = replace(schedule, is_overlapped=False)
+    if one.lag <= WITH_LAST_TOKEN:
+        chunk = max(run.page_size, 3)
+        first, *others = run.scenario.arrivals
+        first = replace(first, prompt=tuple(range(chunk + 1)))
+        schedule = replace(schedule, prefill_chunk=chunk)
+        run = replace(run, scenario=replace(run.scenario, arrivals=(first, *others)))
+    return replace(one, run=replace(run, schedule=schedule))
+
+
+WITH_LAST_TOKEN = 3
+"""The largest lag of the runs in which one token is left for a last chunk."""

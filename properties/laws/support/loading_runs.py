@@ -1,5 +1,6 @@
 """Whole runs of which a request goes on in another engine, of the same drafter and of other sizes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -49,20 +50,21 @@ class Place:
     run: PaddedRun
     schedule: Schedule
 
-    def engine(self, backend: Backend, requests: list[Request]) -> tuple[Engine, Watched]:
+    def engine(self, backend: Backend, requests: Sequence[Request], must_load: bool = True) -> tuple[Engine, Watched]:
         """Return an engine with room for these requests, and its operations, which show who leaves.
 
         Raises
         ------
         WorkerRefusal
-            The implementation's own worker loads nothing.
+            The implementation's own worker loads nothing, but must.
         """
         run, scenario = self.run, self.run.scenario
         watched = Watched(Completed(backend, load("specsim.reference")))
         window, size = window_of(scenario.model), scenario.page_size
         sizes = sizes_for(run.config, requests, scenario.max_batch, size, window, self.schedule)
+        worker = run.own_worker(backend, sizes)
         engine = Engine(
-            that_loads(run.own_worker(backend, sizes)),
+            that_loads(worker) if must_load else worker,
             scenario.max_batch,
             scenario.shuffle_seed,
             schedule=self.schedule,

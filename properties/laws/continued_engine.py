@@ -1,0 +1,257 @@
+"""Laws of texts that go on where they ended, with every drafter: in rows of others, from what a cache keeps."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from specsim.config import SpecConfig
+from specsim.conformance.backend import Backend
+from specsim.conformance.limits import Limits
+from specsim.host.stopping import FinishReason
+from specsim.properties.composite import composite
+from specsim.properties.laws.support.checks import require, require_present, state_of_runs
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, last_verify_input
+from specsim.properties.laws.support.loading_runs import LONGER, Place
+from specsim.properties.laws.support.numbered_runs import ALL_WORKERS, MOST, PatternNumbers
+from specsim.properties.laws.support.padded_runs import FEW_TOKENS, V2_WORKERS, run_of
+from specsim.properties.laws.support.scheduled_runs import ScheduledRun
+from specsim.properties.property import OF_ENGINES
+from specsim.properties.reach.counting import reached
+from specsim.properties.reach.ends import Continued, End, RowOfWorker, WiderThanTheFirst
+from specsim.simulation.engine import Engine
+from specsim.simulation.memory import Holding, key_units, match_prefix, owned_length
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+
+ENDS = (End.LENGTH, End.ABORT, End.RETRACTION)
+"""How the first requests end, or are interrupted before they do, by their numbers."""
+
+ENOUGH = 8
+"""Output tokens after which a request is aborted or retracted: whole pages of it can be cached."""
+
+MORE = 5
+"""Output tokens of a request that goes on."""
+
+MOST_STEPS = 200
+FIRST_LATER = 100
+"""The number of the request that goes on with the text of request 0."""
+
+NARROW_FIRST = (0, 0, MOST, 1, MOST, MOST)
+"""Drafts of the iterations of a request: those of the first iteration of a run are few, and then they are many."""
+
+OF_ONE_WIDTH = ("ngram", "dflash")
+"""Drafters whose verifies are as wide whatever number of drafts there is."""
+
+TAGS = (
+    *(str(Continued(end, name)) for end in ENDS for name in ALL_WORKERS),
+    *(str(RowOfWorker(name)) for name in ALL_WORKERS),
+    *(str(WiderThanTheFirst(name)) for name in ALL_WORKERS if not name.startswith(OF_ONE_WIDTH)),
+)
+"""What runs of these laws meet: each nearly all of them, and the last ones half."""
+
+
+def texts_go_on_as_if_nothing_had_been_kept(backend: Backend, run: ScheduledRun) -> None:
+    """A text that goes on with more tokens outputs and accepts what it does alone in a fresh engine without a cache.
+
+    Its row has had other owners, and the front of it is what the cache keeps of a request that had its length, was
+    aborted, or was retracted and came back. All of it is asked of every drafter on both workers.
+    """
+    for name in ALL_WORKERS:
+        played = _Played(run, name)
+        for _ in played.play(backend):
+            pass
+        for request in played.later:
+            what = f"request {request.request_id} of {name}"
+            output = greedy_decode(played.model, request.prompt, request.max_new_tokens)
+            require(request.output == output, f"output of {what}", request.output, output)
+            # NOTE: what a store proposes depends on what it has seen of others.
+            if not name.startswith("ngram") and not backend.limits.has_own_drafts:
+                alone = played.alone(backend, request)
+                require(request.counters == alone.counters, f"counters of {what}", request.counters, alone.counters)
+
+
+def the_cache_keeps_what_texts_own(backend: Backend, run: ScheduledRun) -> None:
+    """After an end the cache has every whole page of what the request owned, under its text, and nothing else.
+
+    With room for everything nothing is evicted. A request owns what is final in both caches, up to its end.
+    """
+    for name in ALL_WORKERS:
+        played = _Played(run, name)
+        for engine in played.play(backend):
+            _check_cache(engine, played)
+
+
+def _check_cache(engine: Engine, played: "_Played") -> None:
+    """Raise AssertionError unless the cache has the pages of all that has ended, and at the end no other."""
+    memory = engine.scheduler.memory
+    cache, size = require_present("prefix cache", memory.cache), memory.page_size
+    ahead = memory.num_ahead if memory.has_pair_keys else 0
+    pages: set[tuple[object, ...]] = set()
+    for request, num_owned in played.owned:
+        text = request.fill[:num_owned]
+        num_kept = sum(position + ahead < len(text) for position in range(len(text))) // size * size
+        key = key_units(text, memory.has_pair_keys, memory.num_ahead)[:num_kept]
+        pages |= {tuple(key[: start + size]) for start in range(0, num_kept, size)}
+        found, what = len(cache.match(key).slots), f"request {request.request_id} of {played.name}"
+        require(found == num_kept, f"cached positions of {what}, which owned {num_owned}", found, num_kept)
+    released = sorted(request.request_id for request, _ in played.owned)
+    ended = sorted(request.request_id for request in engine.scheduler.finished)
+    require(released == ended, f"requests of {played.name} that left their text to the cache", released, ended)
+    if not engine.scheduler.has_requests:
+        num_slots = size * len(pages)
+        require(cache.num_cached == num_slots, f"cached slots of {played.name}", cache.num_cached, num_slots)
+
+
+class _Played:
+    """A run of one worker: ``asked`` first, then those ``later`` whose prompts are texts that have ended, and more.
+
+    ``owned`` has, of each request that has ended, how many positions of text it owned then.
+    """
+
+    def __init__(self, run: ScheduledRun, name: str) -> None:
+        self.name = name
+        schedule = replace(run.schedule, is_overlapped=run.schedule.is_overlapped and name in V2_WORKERS)
+        self.place = Place(run_of(name, run.scenario), schedule)
+        self.asked, self.later = self.place.run.scenario.requests(), list[Request]()
+        self.owned: list[tuple[Request, int]] = []
+        self._rows: dict[int, int] = {}
+        self._disturbed: set[int] = set()
+        self._first_width: int | None = None
+
+    @property
+    def model(self) -> HashModel:
+        """The model of the worker, which is not that of the scenario for every drafter."""
+        return self.place.run.scenario.model
+
+    def play(self, backend: Backend) -> Iterator[Engine]:
+        """Play to the end; yield the engine after every step."""
+        engine, watched = self.place.engine(backend, [*self.asked, self._longest()], must_load=False)
+        watched.leave = self._note_owned
+        for request in self.asked:
+            engine.submit(request)
+        for _ in range(MOST_STEPS):
+            if not engine.has_work:
+                return
+            iteration = engine.step()
+            engine.scheduler.check_ledger()
+            self._note_rows(engine)
+            if iteration is not None:
+                self._note_width(engine)
+            for end, request in zip(ENDS, self.asked, strict=True):
+                self._disturb(engine, end, request)
+                if request.finish is not None and request.request_id not in self._continued():
+                    self._go_on(engine, end, request)
+            yield engine
+        require(False, f"steps of {self.name}", f"more than {MOST_STEPS}", "a tenth of them")
+
+    def alone(self, backend: Backend, request: Request) -> Request:
+        """Return the same request after a run of its own, without a cache."""
+        place = replace(self.place, schedule=replace(self.place.schedule, has_prefix_cache=False))
+        engine, _ = place.engine(backend, [request], must_load=False)
+        again = request.fresh()
+        engine.submit(again)
+        engine.run()
+        return again
+
+    def _longest(self) -> Request:
+        """Return a request that needs as much room as all texts have together."""
+        longest = max(len(one.prompt) + one.max_new_tokens for one in self.asked)
+        return Request(0, (0,), len(ENDS) * (longest + LONGER + MORE))
+
+    def _continued(self) -> set[int]:
+        return {one.request_id - FIRST_LATER for one in self.later}
+
+    def _note_owned(self, what: str, holding: Holding) -> None:
+        """Note how much text a request owns that is about to give it back (semantics I.4)."""
+        if what != "release_finished":
+            return
+        (request,) = (one for one in (*self.asked, *self.later) if one.holding is holding)
+        finish = require_present("finish", request.finish)
+        cut = None if finish.reason is FinishReason.ABORT else finish.num_tokens
+        final = request.num_committed if request.num_caught_up is None else request.num_caught_up
+        self.owned.append((request, owned_length(final, len(request.prompt), cut)))
+
+    def _note_rows(self, engine: Engine) -> None:
+        for request in engine.scheduler.holders:
+            if self._rows.setdefault(request.row, request.request_id) != request.request_id:
+                reached(RowOfWorker(self.name))
+            self._rows[request.row] = request.request_id
+
+    def _note_width(self, engine: Engine) -> None:
+        """Report a full batch whose drafts are more than those of the first iteration were."""
+        phase = last_verify_input(engine.worker)
+        width, num_requests = phase.num_draft_tokens, len(phase.seq_lens)
+        self._first_width = self._first_width or width
+        if width > self._first_width and num_requests == self.place.run.scenario.max_batch:
+            reached(WiderThanTheFirst(self.name))
+
+    def _disturb(self, engine: Engine, end: End, request: Request) -> None:
+        """Abort or retract a request that has output enough, once."""
+        is_ready = end is not End.LENGTH and len(request.output) >= ENOUGH and request.finish is None
+        if not is_ready or request.request_id in self._disturbed or not request.row:
+            return
+        self._disturbed.add(request.request_id)
+        if end is End.ABORT:
+            engine.abort(request.request_id)
+        else:
+            engine.scheduler.retract(request)
+
+    def _go_on(self, engine: Engine, end: End, request: Request) -> None:
+        """Ask for more of a text that has ended."""
+        text = (*request.fill, *((token + 1) % FEW_TOKENS for token in range(LONGER)))
+        later = Request(FIRST_LATER + request.request_id, text, MORE)
+        memory = engine.scheduler.memory
+        hit = match_prefix(memory, text) if memory.cache is not None else None
+        if hit is not None and len(hit.slots) > len(request.prompt):
+            reached(Continued(end, self.name))
+        self.later.append(later)
+        engine.submit(later)
+
+
+@composite
+def continued_runs(draw: st.DrawFn) -> ScheduledRun:
+    """Draw three requests of two rows and of one prefix cache, of a draft that is right unless its cache is wrong.
+
+    One is decoded to its length, one is to be aborted, and one retracted. In half of the runs drafts are chains, few in
+    the first iteration and many later.
+    """
+    is_narrow = draw(st.sampled_from((True, False)))
+    num_steps, page_size = draw(st.sampled_from((2, 3))), draw(st.sampled_from((1, 4, 2)))
+    trees = (1, num_steps + 1) if is_narrow else draw(st.sampled_from(((2, num_steps + 3), (1, num_steps + 1))))
+    config = SpecConfig(trees[0], num_steps, trees[1])
+    token = st.integers(0, VOCABULARY - 1)
+    prompts = [draw(st.lists(token, min_size=2, max_size=6)) for _ in ENDS]
+    scenario = Scenario(
+        config=config,
+        model=HashModel(VOCABULARY, draw(st.integers(0, 2**32 - 1)), 1.0),
+        arrivals=tuple(
+            Arrival((number, *prompt), draw(st.integers(11, 14)), None, 0) for number, prompt in enumerate(prompts)
+        ),
+        max_batch=2,
+        shuffle_seed=draw(st.integers(0, 2**16)),
+        page_size=page_size,
+    )
+    schedule = Schedule(
+        is_overlapped=draw(st.booleans()),
+        prefill_chunk=draw(st.sampled_from((None, 4, 8))),
+        stream_seed=draw(st.integers(0, 2**16)),
+        has_prefix_cache=True,
+        num_drafts=PatternNumbers(NARROW_FIRST) if is_narrow else None,
+    )
+    return ScheduledRun(scenario, schedule, num_spare_slots=0, page_size=page_size)
+
+
+def _tags(limits: Limits) -> tuple[str, ...]:
+    return TAGS
+
+
+PROPERTIES = tuple(
+    state_of_runs("continued_engine", law, continued_runs, operations, "P38", OF_ENGINES, tags=_tags, weight=4)
+    for law, operations in (
+        (texts_go_on_as_if_nothing_had_been_kept, ("RadixCache", "key_units", "match_prefix", "publish_prefix")),
+        (the_cache_keeps_what_texts_own, ("RadixCache", "key_units", "owned_length", "release_finished")),
+    )
+)
