@@ -41,22 +41,22 @@ class _Door:
     def play(self, look: Look) -> Iterator[int]:
         """Run to the end; yield after each step whose requests have been looked at."""
         self.watched.leave = lambda name, holding: self._leave(look, holding)
-        left: tuple[Request, int] | None = None
+        left: list[tuple[Request, int]] = []
         for step in play(self.run, self.engine, self.asked):
             self._report_last_chunk(left)
             for request in self.engine.scheduler.holders:
                 look(request)
-            request = self.engine.scheduler.mid_prompt
-            left = None if request is None else (request, request.num_fill - request.num_committed)
+            scheduler = self.engine.scheduler
+            in_prompt = [one for one in scheduler.holders if not any(one is other for other in scheduler.running)]
+            left = [(one, one.num_fill - one.num_committed) for one in in_prompt]
             yield step
 
-    def _report_last_chunk(self, left: tuple[Request, int] | None) -> None:
+    def _report_last_chunk(self, left: Sequence[tuple[Request, int]]) -> None:
         """Report a prompt of recurrent states of which one token was left before a step, and none is after it."""
-        if left is None or self.run.scenario.model.target_pool not in RECURRENT_KINDS:
-            return
-        request, num_left = left
-        if num_left == 1 and any(request is one for one in self.engine.scheduler.running):
-            reached(Condition.LAST_TOKEN)
+        if self.run.scenario.model.target_pool in RECURRENT_KINDS:
+            for request, num_left in left:
+                if num_left == 1 and any(request is one for one in self.engine.scheduler.running):
+                    reached(Condition.LAST_TOKEN)
 
     def _leave(self, look: Look, holding: Holding) -> None:
         self.num_left += 1

@@ -12,20 +12,20 @@ from specsim.conformance.arrays import Array
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.host.choice import TokenChoice
 from specsim.host.stopping import FinishReason
-from specsim.phases import EagleDraftExtendInput
-from specsim.properties.mutants.record import Function, Mutant, mutants_of_sides, overriding, unchanged
+from specsim.properties.mutants.numbered import around
+from specsim.properties.mutants.record import Function, Mutant, overriding, unchanged
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sides.dflash import DflashSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.description import Side
+from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.sides import Followed
 from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.worker import Iteration
 
 Change = Callable[[type[Loop]], Any]
 
@@ -52,25 +52,6 @@ def _counting_as_caught_up(loop: type[Loop]) -> Any:
         correct.keep_books(self, _CaughtUp(ledger))
 
     return type(loop.__name__, (loop,), {"keep_books": keep_books})
-
-
-class _ThoseThatGoOn(DflashSide):
-    """Makes KV of the last features of those requests alone that do not end."""
-
-    def follow_ragged(
-        self,
-        start: Any,
-        everyone: EagleDraftExtendInput,
-        going_on: EagleDraftExtendInput,
-        config: SpecConfig,
-        pools: Any,
-    ) -> Followed[Any]:
-        """Let the texts go on."""
-        staying, ends = going_on.req_pool_indices.tolist(), np.cumsum(everyone.num_accepted_tokens)
-        runs = zip(everyone.req_pool_indices.tolist(), np.split(everyone.out_cache_loc, ends[:-1]), strict=True)
-        ended = [slot for row, run in runs if row not in staying for slot in run.tolist()]
-        with _kept(pools, ended):
-            return super().follow_ragged(start, everyone, going_on, config, pools)
 
 
 class _kept:  # noqa: N801 - it is used as a statement.
@@ -158,6 +139,20 @@ def _drafting_from_what_was_there(loop: type[Loop]) -> Any:
     return type(loop.__name__, (loop,), {"assign_choices": assign_choices, "prefill": prefill})
 
 
+def _as_narrow_as_the_first(
+    worker: Any, rows: Sequence[int], num_steps: Steps, run: Callable[[Steps], Iteration]
+) -> Any:
+    """Spoil what the last request of a full batch outputs, where more is drafted than in the first iteration."""
+    own = [worker.config.num_steps] if num_steps is None else [num_steps] if isinstance(num_steps, int) else num_steps
+    most = max(own, default=0)
+    first, iteration = vars(worker).setdefault("first_steps", most), run(num_steps)
+    if most <= first or len(rows) < worker.sizes.num_rows - 1:
+        return iteration
+    tokens = iteration.tokens.reshape(len(rows), -1).copy()
+    tokens[-1, 0] = (tokens[-1, 0] + 1) % worker.model.description.vocab_size
+    return replace(iteration, tokens=tokens)
+
+
 class _WithoutCopies(Pools):
     def beams(self, row: Array, seq_lens: Array, config: SpecConfig, page_size: int, operations: Any) -> Any:
         """Return what beams read and write; the front of their pages stays as it was."""
@@ -202,60 +197,76 @@ def _always_the_first_layer(
     correct(model, kind, num_tokens, width, 0)
 
 
-_POOLED = {"make_pools": _WithoutCopies.of}
+_USED_AGAIN = "The draft's cache of a row that is used again is not filled by the prompt, with {}."
+_WIDE = "Results of a full batch are read by the width of the first iteration, with {}."
 
 MUTANTS = (
     Mutant(
         "OWN-5000",
-        "match_prefix",
+        "key_units",
         "A draft counts as caught up on a text that V1 ended.",
         unchanged,
         **_in_workers(_counting_as_caught_up, "standalone_v1"),
     ),
-    *mutants_of_sides(
-        "match_prefix",
-        ["dflash"],
-        (("OWN-5001", "Features of the last tokens of a text that ends are not projected.", _ThoseThatGoOn),),
-    ),
     Mutant(
-        "OWN-5002",
+        "OWN-5001",
         "key_units",
         "A scheduler leaves nothing of an aborted request to the cache.",
         unchanged,
         scheduler=_AbortsLeaveNothing,
     ),
     Mutant(
-        "OWN-5003",
+        "OWN-5002",
         "generate_coins",
         "A draft goes on from tokens that are drawn after chunks.",
         unchanged,
         **_in_workers(_drawing_after_chunks, EAGLE_V1, EAGLE_V2),
     ),
     Mutant(
-        "OWN-5004",
+        "OWN-5003",
         "assign_draft_cache_locs",
         "Pages of beams begin with what they had before.",
         unchanged,
-        worker=partial(ReferenceWorker, **_POOLED),
-        worker_v1=partial(ReferenceWorkerV1, **_POOLED),
+        worker=partial(ReferenceWorker, make_pools=_WithoutCopies.of),
+        worker_v1=partial(ReferenceWorkerV1, make_pools=_WithoutCopies.of),
     ),
     Mutant(
-        "OWN-5005",
+        "OWN-5004",
         "Meeting",
         "Ranks agree on a kind of forward, not on its layer.",
         overriding(__call__=_by_kind_alone),
     ),
     Mutant(
-        "OWN-5006",
+        "OWN-5005",
         "PaddedModel",
         "An idle rank runs the first layer for all.",
         overriding(run_padding=_always_the_first_layer),
     ),
     Mutant(
-        "OWN-5007",
+        "OWN-5006",
         "export_text",
         "A last chunk of one token is left out of recurrent states.",
         unchanged,
         **_in_workers(_without_states_of_one_token, EAGLE_V1, EAGLE_V2),
+    ),
+    *(
+        Mutant(
+            f"OWN-{number}",
+            "key_units",
+            _USED_AGAIN.format(name),
+            unchanged,
+            **_in_workers(_drafting_from_what_was_there, name),
+        )
+        for number, name in enumerate(("standalone_v2", "dflash", "dflash_v2"), start=5007)
+    ),
+    *(
+        Mutant(
+            f"OWN-{number}",
+            "key_units",
+            _WIDE.format(name),
+            unchanged,
+            **_in_workers(partial(around, iterate=_as_narrow_as_the_first), name),
+        )
+        for number, name in enumerate(("standalone_v2", "frozen_kv_mtp"), start=5010)
     ),
 )

@@ -25,7 +25,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.worker import Worker
+from specsim.simulation.worker import Worker, is_mixing
 
 DRAFTERS = tuple(zip(V1_WORKERS, V2_WORKERS, strict=True))
 KINDS = (PoolKind.MHA, PoolKind.MLA, PoolKind.QUANTISED)
@@ -53,6 +53,8 @@ class Place:
     def engine(self, backend: Backend, requests: Sequence[Request], must_load: bool = True) -> tuple[Engine, Watched]:
         """Return an engine with room for these requests, and its operations, which show who leaves.
 
+        A worker that has one number of drafts for all requests gets that of its configuration.
+
         Raises
         ------
         WorkerRefusal
@@ -63,11 +65,12 @@ class Place:
         window, size = window_of(scenario.model), scenario.page_size
         sizes = sizes_for(run.config, requests, scenario.max_batch, size, window, self.schedule)
         worker = run.own_worker(backend, sizes)
+        schedule = self.schedule if is_mixing(worker) else replace(self.schedule, num_drafts=None)
         engine = Engine(
             that_loads(worker) if must_load else worker,
             scenario.max_batch,
             scenario.shuffle_seed,
-            schedule=self.schedule,
+            schedule=schedule,
             operations=watched,
             make_scheduler=backend.make_scheduler(Scheduler),
         )
