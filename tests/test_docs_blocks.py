@@ -75,7 +75,7 @@ RUN_ELSEWHERE = {
     "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
-    "specsim soak --steps 20000": ".ci/run runs it",
+    "specsim soak --steps 20000": ".ci/run runs 8,000 steps of it",
     "specsim check my_worker": "tests/cli/test_workers_alone.py checks it with every property",
     "specsim check my_scheduler": "tests/cli/test_workers_alone.py checks it with every property",
     "specsim check my_drafter": "tests/cli/test_workers_alone.py checks it with every property",

@@ -31,7 +31,7 @@ OPERATION_GROUPS = sorted({operation.group for operation in RECORDS.values()})
 def test_a_law_holds_of_the_reference(name):
     law = LAWS[name]
 
-    @settings(max_examples=12, database=None, suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=6, database=None, suppress_health_check=list(HealthCheck), deadline=None)
     @given(law.strategy())
     def holds(case):
         law.law(REFERENCE, case)

@@ -26,7 +26,7 @@ RUN = RoundsRun(
     has_ties=True,
 )
 CASE = RanksCase(RUN, num_ranks=2, seed=0)
-EXAMPLES = 15
+EXAMPLES = 10
 
 
 def message(broadcast, case=CASE):
