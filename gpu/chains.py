@@ -44,6 +44,8 @@ class ChainCut:
         Rows of the longest chain, and how many of them are read first.
     num_sides : int
         Rows of a level: the target's, and the draft's unless drafts are certain.
+    reads_target : bool
+        Whether rows of the target are read as those of drafts are, because nothing filters them.
     tile, rest_tile : tuple of int
         Units of a block, and logits of a unit; parts of a block of what is left, units of a part, and tokens of a unit.
     num_blocks, num_rest_blocks : int
@@ -56,6 +58,7 @@ class ChainCut:
     num_levels: int
     num_ahead: int
     num_sides: int
+    reads_target: bool
     tile: tuple[int, int]
     rest_tile: tuple[int, int, int]
     num_blocks: int
@@ -82,10 +85,8 @@ def cut_chains(call: Call, largest_precise: int, *, as_blocks: bool = False) -> 
     target, draft = call.arguments["target_logits"], call.arguments["draft_logits"]
     sides = [side for side in (target, draft) if side is not None]
     vocab, width = target.shape[1], max(side.shape[1] for side in sides)
-    num_levels, is_filtered = (
-        count_tokens(call.axes["max_num_drafts"]),
-        as_blocks or any(call.arguments[name] is not None for name in FILTERS),
-    )
+    has_filters = any(call.arguments[name] is not None for name in FILTERS)
+    num_levels, is_filtered = count_tokens(call.axes["max_num_drafts"]), as_blocks or has_filters
     level_bytes = call.axes["request"] * sum(side.shape[1] * side.element_size() for side in sides)
     num_ahead = num_levels if is_filtered else max(1, min(num_levels, BYTES_AHEAD // level_bytes))
     share = power_of_two(ceil_div(call.axes["request"] * vocab, REST_PROGRAMS))
@@ -99,6 +100,7 @@ def cut_chains(call: Call, largest_precise: int, *, as_blocks: bool = False) -> 
         num_levels=num_levels,
         num_ahead=num_ahead,
         num_sides=len(sides),
+        reads_target=not has_filters,
         tile=(units, block // units),
         rest_tile=(num_parts, rest_units // num_parts, rest_block // rest_units),
         num_blocks=num_blocks,
@@ -118,14 +120,14 @@ def cut_chains(call: Call, largest_precise: int, *, as_blocks: bool = False) -> 
 
 def reading_of(call: Call, cut: ChainCut) -> dict[str, Any]:
     """Return what is planned of the launch that reads the rows of the first levels, with filters of the draft alone."""
-    units = cut.num_ahead * cut.num_blocks * (1 if cut.is_filtered else cut.num_sides)
+    units = cut.num_ahead * cut.num_blocks * (cut.num_sides if cut.reads_target else 1)
     reading = chunks_to_fill(call.axes["request"], units)
     return {
         "grid": (call.axes["request"], reading),
         "sizes": {**cut.sizes, "num_levels": cut.num_ahead, "units_per_program": ceil_div(units, reading)},
         "constants": {
             **cut.constants,
-            "READS_TARGET": not cut.is_filtered,
+            "READS_TARGET": cut.reads_target,
             "WIDTH": power_of_two(cut.num_levels),
         },
         "tunables": {"TILE": cut.tile},

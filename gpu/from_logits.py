@@ -1,7 +1,5 @@
 """Acceptance straight from raw logits: a walk reads the rows that it visits, each once, and no others."""
 
-from typing import Any
-
 import torch
 
 from specsim.counts import path_width
@@ -14,43 +12,31 @@ from specsim.gpu.kernels.from_logits import (
     filtered_chains,
     greedy,
     sampled,
-    statistics,
 )
-from specsim.gpu.launching.blocks import LARGEST_TILE, UNIT, WARP_SIZE, ceil_div, power_of_two
+from specsim.gpu.launching.blocks import UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size, strides_of
+from specsim.gpu.row_statistics import (
+    LEAST_CHUNK,
+    NARROWING,
+    NARROWING_WIDE,
+    NOT_NARROWED,
+    NUM_WARPS,
+    block_of,
+    chunk_of,
+    chunk_statistics,
+    kind_of_rows,
+    search_of,
+    statistics_plan,
+)
 from specsim.gpu.verify import follow_choices, read_shares
 
-CHUNK = 16384
-"""Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
-
-LEAST_CHUNK = 256
-"""A chunk holds as many logits as a program has threads, and as many units as the statistics have parts."""
-
-MOST_CHUNKS = 32
-"""Chunks of a row: their lists together are the tile of 32 x 128 logits that one program of the walk filters."""
-
-SLOTS = 128
-"""Largest logits of a chunk that are listed: more than twice the usual top-k of 50, and half a program's threads."""
-
-WAYS, ROW_WAYS, INTERPRETED_WAYS = 8, 8, 256
-"""Bounds that a round of the search tries on the lists, and on a whole row: three bits of a float32 a round; eight
-under the interpreter, where a round takes as long whatever it tries."""
-
-BLOCK = 4096
-"""Logits of its row that a program of the walk reads at a time where the lists do not suffice: 16 a thread."""
-
-NARROWING, NARROWING_WIDE = (6, 3), (8, 4)
-"""Rounds of narrowing, and bits of the bounds that each of them tries, for bfloat16 and for wider logits."""
-
-NOT_NARROWED = (0, 0)
-"""Rounds and bits where rows are short enough for one program to read them again."""
-
-NARROW_PROGRAMS = 64
-"""Programs of a round of narrowing, all rows together: more of them leave late where nothing is to be narrowed."""
+FIRST_NARROW_PROGRAMS, NARROW_PROGRAMS = 128, 64
+"""Programs of a round of narrowing, all rows together, at the roots, and later, where few walks with such rows get:
+more of them leave late where nothing is to be narrowed."""
 
 MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
@@ -64,16 +50,13 @@ MOST_GREEDY_CHUNKS = 256
 PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
 
-NUM_WARPS = 8
-"""Warps of a program: 256 threads, which the parts of the statistics and all figures above count on."""
-
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
 
 
 @operation
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
-    """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
+    """Accept greedily from raw logits; one launch a level of the tree, over chunks of a row.
 
     Where rows are few, all of them are read in one launch, and walked in another.
     """
@@ -81,23 +64,23 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
-    if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
+    num_levels = min(path_width(num_steps), num_nodes)
+    if num_levels == 1 or reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
         plan, shares = read_shares(call, logits, keeps_shares=True)
         return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
-    num_levels = min(path_width(num_steps), num_nodes)
     partial = (num_levels, num_requests, num_chunks)
     inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
     scratch: Buffers = {
-        "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
+        "reached": call.scratch(num_levels, num_requests, dtype=torch.int32),
+        "count": call.scratch(num_requests, dtype=torch.int32),
         "choice": tuple(call.scratch(*partial, dtype=dtype) for dtype in (torch.float32, torch.int32)),
     }
-    # NOTE: each level reads the rows of its nodes; one more launch follows the last choices.
     plans = [
         Plan(
             greedy._walk_greedy_kernel,
-            grid=(num_requests, num_chunks if level < num_levels else 1),
+            grid=(num_requests, num_chunks),
             sizes={
                 "num_nodes": num_nodes,
                 "num_steps": num_steps,
@@ -114,7 +97,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
             tunables={"CHUNK": chunk},
             num_warps=max(1, min(GREEDY_WARPS, chunk // 256)),
         )
-        for level in range(num_levels + 1)
+        for level in range(num_levels)
     ]
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
@@ -137,12 +120,13 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     num_rows = num_requests * num_nodes if is_whole else num_requests
     narrow = NOT_NARROWED if is_precise else NARROWING if logits.dtype is torch.bfloat16 else NARROWING_WIDE
     rounds, num_blocks = narrow[0], ceil_div(vocab, block_of(vocab))
-    programs = chunks_to_fill(num_rows, num_blocks, NARROW_PROGRAMS)
-    num_narrowing = rounds * num_rows * programs
     plans = []
     for level, end in [(0, num_levels)] if is_whole else [(level, level + 1) for level in range(num_levels)]:
         read_level = -1 if is_whole else level
-        plans.append(_statistics_plan(logits, num_rows, num_nodes, read_level, is_precise, narrow))
+        narrowing = NARROW_PROGRAMS if is_whole or level else FIRST_NARROW_PROGRAMS
+        programs = chunks_to_fill(num_rows, num_blocks, narrowing)
+        num_narrowing = rounds * num_rows * programs
+        plans.append(statistics_plan(logits, num_rows, num_nodes, read_level, is_precise, narrow))
         walk = Plan(
             sampled._walk_sampled_kernel,
             grid=(num_narrowing + num_requests,),
@@ -159,9 +143,9 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             constants={
                 "TREE": (power_of_two(num_nodes), power_of_two(path_width(num_steps))),
                 "CHUNKS": power_of_two(num_chunks),
-                **_kind_of_rows(logits, is_precise),
+                **kind_of_rows(logits, is_precise),
             },
-            tunables={"SEARCH": (*_search_of(vocab, narrow), UNIT)},
+            tunables={"SEARCH": (*search_of(vocab, narrow), UNIT)},
             num_warps=NUM_WARPS,
         )
         plans.append(walk)
@@ -175,7 +159,7 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         "threshold": call.group(*THRESHOLDS),
     }
     current = call.scratch(num_requests, dtype=torch.int32)
-    left = _chunk_statistics(call, num_rows, vocab)
+    left = chunk_statistics(call, num_rows, vocab)
     if rounds:
         left += (
             call.scratch(num_rows, rounds, 4, dtype=torch.int32),
@@ -207,7 +191,7 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
     vocab, requests = target.shape[1], choose_block(num_requests, LEAST_CHUNK)
     num_chunks, is_precise = ceil_div(vocab, chunk_of(vocab)), bool(cut.constants["PRECISE"])
     filters, neutral = filters_of(call)
-    current, of_chunks = call.scratch(num_requests, dtype=torch.int32), _chunk_statistics(call, num_requests, vocab)
+    current, of_chunks = call.scratch(num_requests, dtype=torch.int32), chunk_statistics(call, num_requests, vocab)
     inputs, scratch = {**inputs, "filter": filters}, {**scratch, "walk": (current, *of_chunks), "neutral": neutral}
     of_rows: Buffers = {"logits": target, "filter": (inputs["request"][1], *filters)}
     statistic: Buffers = {"current": current, "statistic": of_chunks}
@@ -225,28 +209,30 @@ def chain_speculative_sampling_from_logits(call: Call) -> list[Launch]:
             sizes={**cut.sizes, "level": level, "num_chunks": num_chunks},
             constants={
                 **cut.constants,
-                **_kind_of_rows(target, is_precise),
+                **kind_of_rows(target, is_precise),
                 "WIDTHS": tuple(map(power_of_two, (cut.num_levels, cut.num_blocks, num_chunks))),
             },
-            tunables={"SEARCH": _search_of(vocab)},
+            tunables={"SEARCH": search_of(vocab)},
             num_warps=NUM_WARPS,
         )
         # NOTE: a row of a chain is found by its own number, not by that of a node, which is only read after level 0.
-        of_level = _statistics_plan(target, num_requests, 0, level + 1, is_precise)
+        of_level = statistics_plan(target, num_requests, 0, level + 1, is_precise)
         launches += [Launch(of_level, of_rows, outputs, statistic), Launch(judge, inputs, outputs, scratch)]
     return [*launches, walk]
 
 
 @operation
 def chain_block_verification_from_logits(call: Call) -> list[Launch]:
-    """Accept ragged chains from raw logits as blocks, in seven launches whatever their drafts; in six of certain ones.
+    """Accept ragged chains from raw logits as blocks, in five launches whatever their drafts; more with filters.
 
-    Draft rows are read; parameters of requests are written for their rows; the target's rows are read over chunks, and
-    filtered, one a program. Then blocks of what every front leaves are added up, all fronts of a request are judged at
-    once, and the last launch draws as that of a filtered chain does.
+    All rows are read, and what is known of them is joined. Then blocks of what every front leaves are added up, all
+    fronts of a request are judged at once, and the last launch draws as that of a filtered chain does. With filters,
+    draft rows alone are read so; parameters of requests are written for their rows, and the target's rows are read over
+    chunks, and filtered, one a program.
     """
     axes, target = call.axes, call.arguments["target_logits"]
-    num_requests, num_rows, vocab = axes["request"], len(target), target.shape[1]
+    num_requests, (num_rows, vocab) = axes["request"], target.shape
+    single, double, whole = torch.float32, torch.float64, torch.int32
     if num_requests == 0:
         return []
     cut = cut_chains(call, LARGEST_PRECISE, as_blocks=True)
@@ -254,15 +240,8 @@ def chain_block_verification_from_logits(call: Call) -> list[Launch]:
     num_parts, is_precise = cut.num_rest_blocks * cut.rest_tile[0], bool(cut.constants["PRECISE"])
     num_units = (cut.num_levels - 2) * cut.num_rest_blocks
     programs, width = chunks_to_fill(num_requests, max(1, num_units)), power_of_two(cut.num_levels)
-    given = call.contiguous(*[name for name in FILTERS if call.arguments[name] is not None])
-    single, double, whole = torch.float32, torch.float64, torch.int32
-    row_filter = tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, whole, single, single))
-    current, of_chunks = call.scratch(1, dtype=whole), _chunk_statistics(call, num_rows, vocab)
-    inputs = {**inputs, **given}
     scratch = {
         **scratch,
-        "row_filter": row_filter,
-        "walk": (current, *of_chunks),
         "law": tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, double, single, whole)),
         "front": (
             call.scratch(num_requests, cut.num_levels, dtype=double),
@@ -271,24 +250,6 @@ def chain_block_verification_from_logits(call: Call) -> list[Launch]:
     }
     lengths: dict[str, Size] = {name: cut.sizes[name] for name in ("num_drafted", "max_num_drafts")}
     of_walk = {**cut.constants, "WIDTHS": (width, power_of_two(cut.num_blocks))}
-    spread = Plan(
-        chain_fronts._spread_filters_kernel,
-        grid=(num_requests,),
-        sizes=lengths,
-        constants={**{f"{name}_ptr": None for name in FILTERS if name not in given}, "WIDTH": width},
-    )
-    settle = Plan(
-        chain_fronts._filter_chain_rows_kernel,
-        grid=(num_rows,),
-        sizes={
-            "num_chunks": ceil_div(vocab, chunk_of(vocab)),
-            "vocab": vocab,
-            **strides_of(target, "row", "column"),
-        },
-        constants={"CHUNKS": power_of_two(ceil_div(vocab, chunk_of(vocab))), **_kind_of_rows(target, is_precise)},
-        tunables={"SEARCH": _search_of(vocab)},
-        num_warps=NUM_WARPS,
-    )
     weigh = Plan(
         chain_fronts._weigh_chain_fronts_kernel,
         grid=(num_requests, programs),
@@ -309,82 +270,50 @@ def chain_block_verification_from_logits(call: Call) -> list[Launch]:
         tunables={"PART": max(1, min(power_of_two(num_parts), MASSES // width))},
         num_warps=cut.num_warps,
     )
+    if cut.reads_target:
+        join = Plan(
+            chain_fronts._join_chain_rows_kernel,
+            grid=(num_requests,),
+            sizes={**lengths, "num_blocks": cut.num_blocks},
+            constants={"PRECISE": is_precise, "WIDTHS": of_walk["WIDTHS"]},
+            num_warps=cut.num_warps,
+        )
+        settle = [Launch(join, inputs, outputs, scratch)]
+    else:
+        row_filter = tuple(call.scratch(num_rows, dtype=dtype) for dtype in (single, whole, single, single))
+        of_rows: Buffers = {"logits": target, "filter": row_filter}
+        current, of_chunks = call.scratch(1, dtype=whole), chunk_statistics(call, num_rows, vocab)
+        known: Buffers = {"current": current, "statistic": of_chunks}
+        given = call.contiguous(*[name for name in FILTERS if call.arguments[name] is not None])
+        absent = {f"{name}_ptr": None for name in FILTERS if name not in given}
+        inputs, scratch = {**inputs, **given}, {**scratch, "walk": (current, *of_chunks), "row_filter": row_filter}
+        spread = Plan(
+            chain_fronts._spread_filters_kernel,
+            grid=(num_requests,),
+            sizes=lengths,
+            constants={**absent, "WIDTH": width},
+        )
+        num_chunks = ceil_div(vocab, chunk_of(vocab))
+        keep = Plan(
+            chain_fronts._filter_chain_rows_kernel,
+            grid=(num_rows,),
+            sizes={"num_chunks": num_chunks, "vocab": vocab, **strides_of(target, "row", "column")},
+            constants={"CHUNKS": power_of_two(num_chunks), **kind_of_rows(target, is_precise)},
+            tunables={"SEARCH": search_of(vocab)},
+            num_warps=NUM_WARPS,
+        )
+        settle = [
+            Launch(spread, inputs, outputs, scratch),
+            Launch(statistics_plan(target, num_rows, 1, -1, is_precise), of_rows, outputs, known),
+            Launch(keep, inputs, outputs, scratch),
+        ]
+    read = Plan(chain_rows._read_chain_rows_kernel, **reading_of(call, cut))
     walk = Plan(chains._walk_chains_kernel, **walking_of(call, cut))
-    of_rows: Buffers = {"logits": target, "filter": row_filter}
-    statistic: Buffers = {"current": current, "statistic": of_chunks}
-    read = [Plan(chain_rows._read_chain_rows_kernel, **reading_of(call, cut))] if cut.num_sides > 1 else []
     return [
-        *[Launch(plan, inputs, outputs, scratch) for plan in (*read, spread)],
-        Launch(_statistics_plan(target, num_rows, 1, -1, is_precise), of_rows, outputs, statistic),
-        *[Launch(plan, inputs, outputs, scratch) for plan in (settle, weigh, judge, walk)],
+        *([Launch(read, inputs, outputs, scratch)] if cut.reads_target or cut.num_sides > 1 else []),
+        *settle,
+        *[Launch(plan, inputs, outputs, scratch) for plan in (weigh, judge, walk)],
     ]
-
-
-def _statistics_plan(
-    logits: torch.Tensor,
-    num_rows: int,
-    num_nodes: int,
-    level: int,
-    is_precise: bool,
-    narrow: tuple[int, int] = NOT_NARROWED,
-) -> Plan:
-    """Return the launch that reads the row which each request has reached, or all rows, over chunks of it."""
-    vocab = logits.shape[1]
-    chunk = chunk_of(vocab)
-    unit = min(UNIT, chunk // LEAST_CHUNK)
-    return Plan(
-        statistics._row_statistics_kernel,
-        grid=(num_rows, ceil_div(vocab, chunk)),
-        sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
-        constants={**_kind_of_rows(logits, is_precise), "ROUNDS": narrow[0]},
-        tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS, "BLOCK": block_of(vocab)},
-        num_warps=NUM_WARPS,
-    )
-
-
-def _kind_of_rows(logits: torch.Tensor, is_precise: bool) -> dict[str, Any]:
-    # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
-    return {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": is_precise}
-
-
-def _search_of(vocab: int, narrow: tuple[int, int] = NOT_NARROWED) -> tuple[int, ...]:
-    """Return how a row is searched.
-
-    That is: slots of a list, bounds of a round on lists and on the row, its blocks, how many of them a chunk has, and
-    how it is narrowed down.
-    """
-    chunk, block = chunk_of(vocab), block_of(vocab)
-    listed = SLOTS * power_of_two(ceil_div(vocab, chunk))
-    return SLOTS, ways_of(listed, WAYS), ways_of(block, ROW_WAYS), block, chunk // block, *narrow
-
-
-def _chunk_statistics(call: Call, num_rows: int, vocab: int) -> tuple[torch.Tensor, ...]:
-    """Return memory for each chunk: its largest logit, weights of its blocks, its bound, and its list from there on."""
-    chunk = chunk_of(vocab)
-    parts = (num_rows, ceil_div(vocab, chunk))
-    return (
-        call.scratch(*parts, dtype=torch.float32),
-        call.scratch(*parts, chunk // block_of(vocab), dtype=torch.float64),
-        call.scratch(*parts, dtype=torch.float32),
-        call.scratch(*parts, SLOTS, dtype=torch.float32),
-        call.scratch(*parts, SLOTS, dtype=torch.int32),
-    )
-
-
-def chunk_of(vocab: int) -> int:
-    """Return how many logits one program of the statistics reads."""
-    most = max(CHUNK, power_of_two(ceil_div(vocab, MOST_CHUNKS)))
-    return max(LEAST_CHUNK, choose_block(vocab, most))
-
-
-def block_of(vocab: int) -> int:
-    """Return how many logits of a row are weighed together, and read at a time where lists do not suffice."""
-    return min(chunk_of(vocab), max(LEAST_CHUNK, choose_block(vocab, BLOCK)))
-
-
-def ways_of(num_logits: int, most: int) -> int:
-    """Return how many bounds a round of the search tries on so many logits; a search ends with two or more of them."""
-    return max(2, choose_block(LARGEST_TILE // num_logits, most, INTERPRETED_WAYS))
 
 
 def greedy_chunk_of(vocab: int, num_requests: int) -> int:

@@ -43,6 +43,10 @@ LAG = 8
 """Rows that are read before the first of them is written: the next programs have no one to wait for, and 8 rows of
 128,256 logits in float32 are 4 MB, which the cache of 50 MB still holds."""
 
+TOP_P_LAG = 32
+"""Rows between two stages of top-p, three times as many between the first and the last: what is not in the cache any
+more by then costs less than programs that wait for rows to be settled."""
+
 CELLS = 12
 """Cells of two binades whose masses are added up, from the largest entry of a chunk downwards: 24 binades."""
 
@@ -93,7 +97,8 @@ def top_p_renorm(call: Call) -> list[Launch]:
     chunk = choose_block(vocab, CHUNK)
     if num_rows == 0 or vocab <= chunk:
         return filter_rows(call, call.outputs, "probabilities", 1, "top_p")
-    tensor, num_chunks, lag = call.arguments["probabilities"], ceil_div(vocab, chunk), min(LAG, ceil_div(num_rows, 4))
+    tensor, num_chunks = call.arguments["probabilities"], ceil_div(vocab, chunk)
+    lag = min(TOP_P_LAG, ceil_div(num_rows, 4))
     sizes: dict[str, Size] = {"num_rows": num_rows, "row_sizes": (num_chunks, vocab, *tensor.stride())}
     keep = Plan(
         nucleus._keep_top_p_kernel,

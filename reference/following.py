@@ -59,6 +59,7 @@ def forbid_tokens(
     squares = tree_mask.reshape(-1, num_nodes, num_nodes)
     vocab_mask = allow_everything(axes["request"] * num_nodes, vocab)
     for request in range(axes["request"]):
+        words = [word for word in bad_words[request].tolist() if word[-1] >= 0]
         for node in range(num_nodes):
             path = [
                 int(draft_token[request * num_nodes + draft])
@@ -66,13 +67,12 @@ def forbid_tokens(
                 if squares[request, node, draft]
             ]
             text = [*recent_tokens[request].tolist(), *path]
-            forbidden = [token for *before, token in bad_words[request].tolist() if _ends_with(text, before)]
+            forbidden = [token for *before, token in words if _ends_with(text, before)]
             if num_output_tokens[request] + len(path) < min_tokens[request]:
                 forbidden += [token for token in range(vocab) if is_allowed(stop_mask[request], token)]
             for token in forbidden:
-                if token >= 0:
-                    bit = np.uint32(1 << (token % BITS_PER_WORD)).astype(np.int32)
-                    vocab_mask[request * num_nodes + node, token // BITS_PER_WORD] &= ~bit
+                bit = np.uint32(1 << (token % BITS_PER_WORD)).astype(np.int32)
+                vocab_mask[request * num_nodes + node, token // BITS_PER_WORD] &= ~bit
     return vocab_mask
 
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from specsim.gpu.kernels.device.filters import value_of
-from specsim.gpu.kernels.device.succession import follow_previous
+from specsim.gpu.kernels.device.succession import arrive, follow_previous
 
 CELL = tl.constexpr(24)
 """Bits of an entry below those that say in which cell it lies."""
@@ -32,18 +32,22 @@ UNDECIDED = tl.constexpr(-1)
 masses in float32 and in float64 differ; or everything is kept."""
 
 
+UNSCALE = tl.constexpr(2.0**896)
+"""What a sum of numbers of ``_widen`` is multiplied by."""
+
+
+@triton.jit
+def _widen(value):
+    """Return float32 numbers that are not negative in float64, times 2 ** -896: by two shifts, without rounding."""
+    # NOTE: a conversion takes as long as eight other instructions.
+    return (value.to(tl.int32, bitcast=True).to(tl.int64) << 29).to(tl.float64, bitcast=True)
+
+
 @triton.jit
 def _wait_for(count_ptr, number):
     """Wait until so many programs have been counted."""
     while tl.atomic_add(count_ptr, 0, sem="acquire") < number:
         pass
-
-
-@triton.jit
-def _arrive(count_ptr):
-    """Count a program whose threads have stored what others wait for, and return how many were counted before it."""
-    tl.debug_barrier()
-    return tl.atomic_add(count_ptr, 1, sem="acq_rel")
 
 
 @triton.jit
@@ -138,65 +142,66 @@ def _find_bin(bins_ptr, first, above, base, goal, SHIFT: tl.constexpr):
 
 
 @triton.jit
-def _add_bins_up(source, bins_ptr, first, SHIFT: tl.constexpr, CHUNK: tl.constexpr):
-    """Add the entries of a chunk to bins from one bit pattern on, and return the mass above the last bin."""
-    row_ptr, step, length, _, _ = source
+def _read_parts(row_ptr, step, length, CHUNK: tl.constexpr):
+    """Load a chunk in four parts, none of which waits for another."""
     PART: tl.constexpr = CHUNK // 4
     place = tl.arange(0, PART)
-    column = place.to(tl.int64) * step
-    beyond = first + (BINS << SHIFT)
-    beyond = tl.where(beyond < 0, float("inf"), value_of(beyond))
-    value = tl.load(row_ptr + column, mask=place < length, other=0.0)
-    above = tl.zeros([PART], dtype=tl.float64)
-    # The next part is on its way while one is added up. A zero with a sign has a negative distance, or is far above.
-    for part in range(1, 5):
-        distance = value.to(tl.int32, bitcast=True) - first
-        above += (value * (value >= beyond).to(tl.float32)).to(tl.float64)
-        row_ptr += PART * step
-        value = tl.load(row_ptr + column, mask=place < tl.minimum(length, CHUNK) - part * PART, other=0.0)
-        bin = distance >> SHIFT
-        one = (distance - (bin << SHIFT)).to(tl.int64) + (1 << 32)
-        tl.atomic_add(bins_ptr + bin, one, mask=(distance >= 0) & (distance < BINS << SHIFT), sem="relaxed")
-    return tl.sum(above)
+    row_ptr += place.to(tl.int64) * step
+    part_1 = tl.load(row_ptr, mask=place < length, other=0.0)
+    part_2 = tl.load(row_ptr + PART * step, mask=place + PART < length, other=0.0)
+    part_3 = tl.load(row_ptr + 2 * PART * step, mask=place + 2 * PART < length, other=0.0)
+    part_4 = tl.load(row_ptr + 3 * PART * step, mask=place + 3 * PART < length, other=0.0)
+    return part_1, part_2, part_3, part_4
 
 
 @triton.jit
-def _find_next_bits(
-    source,
-    row,
-    parts,
-    bins_ptr,
-    found,
-    threshold_ptr,
-    count_ptr,
-    STAGE: tl.constexpr,
-    CHUNK: tl.constexpr,
-    CHUNKS: tl.constexpr,
-):
-    """Add a chunk to bins; the last program of the row finds the bin of the threshold, in the last stage its value."""
+def _add_part_up(value, above, bins_ptr, first, SHIFT: tl.constexpr):
+    """Add the entries of a part from one bit pattern on to bins, and widened ones above the last bin to their mass."""
+    beyond = first + (BINS << SHIFT)
+    beyond = tl.where(beyond < 0, float("inf"), value_of(beyond))
+    # A zero with a sign has a negative distance, or is far above.
+    distance = value.to(tl.int32, bitcast=True) - first
+    bin = distance >> SHIFT
+    one = (distance - (bin << SHIFT)).to(tl.int64) + (1 << 32)
+    tl.atomic_add(bins_ptr + bin, one, mask=(bin >= 0) & (bin < BINS), sem="relaxed")
+    return above + _widen(tl.where(value >= beyond, value, 0.0))
+
+
+@triton.jit
+def _add_bins_up(values, bins_ptr, first, SHIFT: tl.constexpr):
+    """Add the entries of a chunk from one bit pattern on to bins, and return the mass above the last bin."""
+    above = tl.zeros(values[0].shape, dtype=tl.float64)
+    above = _add_part_up(values[0], above, bins_ptr, first, SHIFT)
+    above = _add_part_up(values[1], above, bins_ptr, first, SHIFT)
+    above = _add_part_up(values[2], above, bins_ptr, first, SHIFT)
+    above = _add_part_up(values[3], above, bins_ptr, first, SHIFT)
+    return tl.sum(above) * UNSCALE
+
+
+@triton.jit
+def _is_any_from(value, first):
+    """Return whether any entry lies in a bin from one bit pattern on."""
+    distance = value.to(tl.int32, bitcast=True) - first
+    return tl.max(((distance >= 0) & (distance < BINS)).to(tl.int32)) > 0
+
+
+@triton.jit
+def _settle_stage(row, parts, num_chunks, bins_ptr, found, threshold_ptr, STAGE: tl.constexpr, CHUNKS: tl.constexpr):
+    """Find the bin of the threshold of a row, in the last stage its value."""
     bits_ptr, base_ptr, goal_ptr, kept_ptr = found
-    _, _, _, part, num_chunks = source
     SHIFT: tl.constexpr = CELL - LEVEL * (STAGE + 1)
-    first = tl.load(bits_ptr + row, volatile=True)
-    if first >= 0:
-        above = _add_bins_up(source, bins_ptr, first, SHIFT, CHUNK)
-        if STAGE == 0:
-            tl.store(parts[1] + part, above)
-    if _arrive(count_ptr) == (num_chunks + 1) * (STAGE + 2) - 2:
-        if first >= 0:
-            chunk = tl.arange(0, CHUNKS)
-            above = tl.load(parts[1] + row * num_chunks + chunk, mask=chunk < num_chunks, other=0.0, volatile=True)
-            above, goal = tl.sum(above), tl.load(goal_ptr + row, volatile=True)
-            base = tl.load(base_ptr + row, volatile=True)
-            bin, base, kept = _find_bin(bins_ptr, first, above, base, goal, SHIFT)
-            found_bits = tl.where((bin >= 0) & (above < goal), first | (bin << SHIFT), UNDECIDED)
-            if STAGE == 0:
-                tl.store(bits_ptr + row, found_bits)
-                tl.store(base_ptr + row, base)
-            else:
-                tl.store(threshold_ptr + row, found_bits)
-                tl.store(kept_ptr + row, kept)
-        _arrive(count_ptr)
+    first, chunk = tl.load(bits_ptr + row, volatile=True), tl.arange(0, CHUNKS)
+    above = tl.load(parts[1] + row * num_chunks + chunk, mask=chunk < num_chunks, other=0.0, volatile=True)
+    above, goal = tl.sum(above), tl.load(goal_ptr + row, volatile=True)
+    base = tl.load(base_ptr + row, volatile=True)
+    bin, base, kept = _find_bin(bins_ptr, first, above, base, goal, SHIFT)
+    found_bits = tl.where((bin >= 0) & (above < goal), first | (bin << SHIFT), UNDECIDED)
+    if STAGE == 0:
+        tl.store(bits_ptr + row, found_bits)
+        tl.store(base_ptr + row, base)
+    else:
+        tl.store(threshold_ptr + row, found_bits)
+        tl.store(kept_ptr + row, kept)
 
 
 @triton.jit(do_not_specialize=["num_rows", "lag", "pitch"])
@@ -235,7 +240,7 @@ def _keep_top_p_kernel(
     if row < num_rows:
         source = (values_ptr + row * row_stride, step, length, row * num_chunks + chunk, num_chunks)
         _add_cells_up(source, part_ptrs, bins_ptr + row * BINS * 2, CHUNK, CELLS)
-        if _arrive(count_ptr + row) == num_chunks - 1:
+        if arrive(count_ptr + row) == num_chunks - 1:
             top_p = tl.load(top_p_ptr + row).to(tl.float64)
             first, goal, total = _find_cell(part_ptrs, row * num_chunks, num_chunks, top_p, CHUNKS, CELLS)
             tl.store(bits_ptr + row, first)
@@ -243,16 +248,34 @@ def _keep_top_p_kernel(
             tl.store(goal_ptr + row, goal)
             tl.store(threshold_ptr + row, tl.where(top_p < 1, UNDECIDED, 0))
             tl.store(kept_ptr + row, total)
-            _arrive(count_ptr + row)
-    for stage in tl.static_range(2):
-        row -= lag
-        if (row >= 0) & (row < num_rows):
-            _wait_for(count_ptr + row, (num_chunks + 1) * (stage + 1))
-            source = (values_ptr + row * pitch, step, length, row * num_chunks + chunk, num_chunks)
-            bins = bins_ptr + (row * 2 + stage) * BINS
-            _find_next_bits(
-                source, row, part_ptrs, bins, found_ptrs, threshold_ptr, count_ptr + row, stage, CHUNK, CHUNKS
-            )
+            arrive(count_ptr + row)
+    # Entries are on their way before it is known what is sought among them.
+    row -= lag
+    if (row >= 0) & (row < num_rows):
+        values = _read_parts(values_ptr + row * pitch, step, length, CHUNK)
+        _wait_for(count_ptr + row, num_chunks + 1)
+        first = tl.load(bits_ptr + row, volatile=True)
+        bins = bins_ptr + row * 2 * BINS
+        if first >= 0:
+            tl.store(part_ptrs[1] + row * num_chunks + chunk, _add_bins_up(values, bins, first, LEVEL))
+        if arrive(count_ptr + row) == num_chunks * 2:
+            if first >= 0:
+                _settle_stage(row, part_ptrs, num_chunks, bins, found_ptrs, threshold_ptr, 0, CHUNKS)
+            arrive(count_ptr + row)
+    row -= lag
+    if (row >= 0) & (row < num_rows):
+        place = tl.arange(0, CHUNK)
+        value = tl.load(values_ptr + row * row_stride + place.to(tl.int64) * step, mask=place < length, other=0.0)
+        _wait_for(count_ptr + row, (num_chunks + 1) * 2)
+        first = tl.load(bits_ptr + row, volatile=True)
+        bins = bins_ptr + (row * 2 + 1) * BINS
+        # Few chunks have an entry in the bin of the threshold.
+        if first >= 0 and _is_any_from(value, first):
+            _add_bins_up(_read_parts(values_ptr + row * pitch, step, length, CHUNK), bins, first, 0)
+        if arrive(count_ptr + row) == num_chunks * 3 + 1:
+            if first >= 0:
+                _settle_stage(row, part_ptrs, num_chunks, bins, found_ptrs, threshold_ptr, 1, CHUNKS)
+            arrive(count_ptr + row)
     row -= lag
     if row >= 0:
         place = tl.arange(0, CHUNK)

@@ -1,6 +1,8 @@
 """Documentation page of the properties: ``python -m specsim.properties.conformance.page`` prints it."""
 
+import re
 from collections.abc import Iterable, Iterator
+from inspect import cleandoc
 
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.property import Property
@@ -107,8 +109,18 @@ def _laws() -> Iterator[Property]:
 
 
 def _row(one: Property) -> tuple[str, str, str]:
-    statement = (one.law.__doc__ or "").strip().splitlines()
-    return f"`{one.name}`", one.catalogue, statement[0] if statement else ""
+    return f"`{one.name}`", one.catalogue, statement_of(one).partition("\n")[0]
+
+
+def statement_of(one: Property) -> str:
+    """Return what a property states, in full."""
+    return OF_EVERY_OPERATION.get(group_of(one)) or cleandoc(one.law.__doc__ or "")
+
+
+def sentence_of(one: Property) -> str:
+    """Return the first sentence of what a property states."""
+    head = " ".join(statement_of(one).partition("\n\n")[0].split())
+    return head if group_of(one) in OF_EVERY_OPERATION else re.split(r"(?<=\.)\s", head)[0]
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -16,6 +16,8 @@ from specsim.properties.soak.drafters import WORKER_NAMES
 GROUP = "unpromised"
 """What a failure of ``--strict`` is called, before the name of its operation."""
 
+NOTHING_DRAFTED = "nothing was drafted in its runs; more examples should do"
+
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
 
 
@@ -45,7 +47,9 @@ class PropertyReport:
     examined the operations. ``ran`` counts the runs of each worker of the implementation, and of its scheduler.
     ``not_compared`` counts the examples of which nothing could be compared: rounding decides everywhere, or a law had
     too few samples. ``uncalled`` names the functions of the implementation that the property is about and that no
-    example called.
+    example called. ``seconds`` is how long the examples took, ``first_failed`` the number of the example that failed
+    first, from 1, where one did. ``drafts`` counts what became of the drafts of its engines, those beside included; it
+    is empty where no engine ran.
     """
 
     examples: int
@@ -62,6 +66,14 @@ class PropertyReport:
     not_compared: int = 0
     uncalled: tuple[str, ...] = ()
     tags: dict[str, int] = field(default_factory=dict)
+    seconds: float = field(default=0.0, compare=False)
+    first_failed: int | None = None
+    drafts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether engines ran that drafted nothing in any example, so that no draft was judged."""
+        return self.examples > 0 and bool(self.drafts) and not (self.failed or self.drafts["proposed"])
 
     @property
     def compared(self) -> int:
@@ -195,7 +207,7 @@ def assemble(
         verdict="interrupted" if is_interrupted else "conforms",
         examples=examples,
         operations=by_operation,
-        properties={one.name: reports[one.name] for one in chosen},
+        properties={one.name: _undecided_if_vacuous(reports[one.name]) for one in chosen},
         failures=tuple(failures[one.name] for one in chosen if one.name in failures),
         margin_cases=sum(report.margin_cases for report in reports.values()),
         brings=brings or Brought(),
@@ -205,6 +217,11 @@ def assemble(
         must_reach=must_reach,
     )
     return judged(report, is_failed=bool(failures))
+
+
+def _undecided_if_vacuous(one: PropertyReport) -> PropertyReport:
+    """Return the report of a property, inconclusive where nothing was drafted."""
+    return replace(one, inconclusive=one.inconclusive or NOTHING_DRAFTED) if one.is_vacuous else one
 
 
 def judged(report: Report, *, is_failed: bool) -> Report:

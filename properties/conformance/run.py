@@ -180,7 +180,7 @@ class Run:
             self._add(name, PropertyReport(examples, False, False, inconclusive=undecided, cut=True))
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
-            self._add(name, PropertyReport(self._count_examples(name, event.example), True, False))
+            self._add(name, self._failed_at(name, event.example))
             self._fail(name, failure_from(plain_loss(event, implementation, name, limits)))
         else:
             return self._take_loss(event)
@@ -200,6 +200,11 @@ class Run:
             return number
         limits, is_interpreted = self._wanted.limits_of(self.prepared), self.prepared.is_interpreted
         return cases_of(operation_of(name), limits, self._wanted.nodes, number, interpreted=is_interpreted)
+
+    def _failed_at(self, name: str, number: int) -> PropertyReport:
+        """Return the report of a property of which an example ended its process."""
+        examples = self._count_examples(name, number)
+        return PropertyReport(examples, True, False, first_failed=examples or None)
 
     def report(self, why_ended: str = "", is_interrupted: bool = False) -> Report:
         """Return what the run came to so far; what did not begin is not run."""
@@ -272,7 +277,7 @@ class Run:
 
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
-        self._add(name, PropertyReport(self._count_examples(name, lost.example), True, False))
+        self._add(name, self._failed_at(name, lost.example))
         plain = plain_loss(lost, implementation, name, limits)
         operation = plain["operation"] if self.described.has(plain["operation"]) else ""
         self._losses[operation] += 1

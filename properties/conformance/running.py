@@ -34,6 +34,12 @@ from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.unit_of_work import require_device
 from specsim.rejection import WorkerRefusal
+from specsim.simulation.drafted import counting_drafts
+
+MOST_LOOKS = 8
+"""How many times a law of whole runs gets more examples, where nothing was drafted before."""
+
+EXAMPLES_OF_A_LOOK = 2
 
 OF_OTHERS = "a worker that the module does not bring"
 """What is left out of a law where a module has workers alone: examples that would try nothing of it."""
@@ -72,13 +78,14 @@ def _run(
         return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
     is_of_workers = bool(backend.makes) and not backend.functions
     examples = held = margin_cases = not_compared = 0
+    first_failed: int | None = None
     undecided = ""
     left_out = Counter[str]()
     smallest: Any = None
     broken: Exception | None = None
 
     def law(case: Any) -> None:
-        nonlocal examples, held, margin_cases, not_compared, smallest, undecided, broken
+        nonlocal examples, held, margin_cases, not_compared, smallest, undecided, broken, first_failed
         begin_example()
         examples += 1
         num_uses = backend.uses.total()
@@ -97,6 +104,7 @@ def _run(
         except Exception as error:
             require_device(backend)
             smallest, broken = case, error
+            first_failed = first_failed or examples
             raise
         if is_of_workers and backend.uses.total() == num_uses:
             examples -= 1
@@ -106,15 +114,23 @@ def _run(
         margin_cases += near.calls > 0
         not_compared += near.empty_calls > 0
 
+    def is_vain() -> bool:
+        return one.is_slow and examples > 0 and drafts.engines > 0 and not (drafts.proposed or left_out)
+
     reach: dict[str, int] = {}
     is_cut = False
     try:
-        with warnings.catch_warnings(), counting_reach() as counts, drawing_for_interpreter(is_interpreted(backend)):
+        with (
+            warnings.catch_warnings(),
+            counting_reach() as counts,
+            counting_drafts() as drafts,
+            drawing_for_interpreter(is_interpreted(backend)),
+        ):
             warnings.simplefilter("ignore")
             try:
                 with drawing_within(backend.limits, one.operations):
                     try:
-                        explore(one, law, seed, max_examples, is_shrunk=is_shrunk and one.is_slow)
+                        explore_further(one, law, seed, max_examples, is_shrunk and one.is_slow, is_vain)
                     except Exception as error:
                         may_shrink = is_shrunk and not one.is_slow and error is broken
                         if not may_shrink or isinstance(error, Undefined):
@@ -131,16 +147,18 @@ def _run(
     except Undefined as error:
         if held == 0:
             return PropertyReport(0, False, True), None
-        return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
+        report = PropertyReport(examples, True, False, margin_cases, first_failed=first_failed)
+        return report, failure_of(one, backend, error, smallest)
     except Unsatisfiable:
         why = "" if left_out else "no example of it can be drawn"
         return PropertyReport(0, False, False, inconclusive=why, left_out=dict(left_out)), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-        return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
+        report = PropertyReport(examples, True, False, margin_cases, first_failed=first_failed)
+        return replace(report, drafts=drafts.public()), failure_of(one, backend, error, smallest)
     done = held if is_cut else examples
     report = PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut)
     tags = {tag: counts[tag] for tag in (one.tags(backend.limits) if one.tags is not None else ())}
-    return replace(report, not_compared=not_compared, tags=tags), None
+    return replace(report, not_compared=not_compared, tags=tags, drafts=drafts.public()), None
 
 
 def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examples: int, found: Broken) -> Broken:
@@ -193,6 +211,25 @@ def call_law(one: Property, backend: Backend, case: Any) -> None:
         if not backend.workers:
             raise RuntimeError(f"{one.operations[0]} raises WorkerRefusal: {refusal.limit}") from refusal
         raise
+
+
+def explore_further(
+    one: Property,
+    law: Callable[[Any], None],
+    seed: int | str,
+    max_examples: int,
+    is_shrunk: bool,
+    is_vain: Callable[[], bool],
+) -> None:
+    """Call a law on the examples of a seed, and on a few more as long as they were vain.
+
+    The first example is the smallest: a request of it may end before anything is drafted.
+    """
+    explore(one, law, seed, max_examples, is_shrunk)
+    for look in range(MOST_LOOKS):
+        if not is_vain():
+            return
+        explore(one, law, f"{seed} look {look}", EXAMPLES_OF_A_LOOK, is_shrunk)
 
 
 def explore(

@@ -121,11 +121,12 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     reports: list[PropertyReport] = []
     failure: Failure | None = None
     for seed, examples in zip(seeds, limits.examples, strict=True):
+        begun = time.monotonic()
         if limits.nodes is None:
             report, failure = run_property(one, backend, seed, examples, limits.must_reach)
         else:
             report, failure = run_small_trees(one, backend, limits.nodes)
-        reports.append(report)
+        reports.append(replace(report, seconds=time.monotonic() - begun))
         if failure is not None or report.cut:
             break
     came_to = together(reports)
@@ -137,13 +138,18 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
 
 def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     """Return what several runs of a property came to."""
-    reach, tags, left_out, ran = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    reach, tags, left_out, ran, drafts = (Counter[str]() for _ in range(5))
+    first_failed: int | None = None
+    examples = 0
     for report in reports:
+        if first_failed is None and report.first_failed is not None:
+            first_failed = examples + report.first_failed
+        examples += report.examples
+        drafts.update(report.drafts)
         ran.update(report.ran)
         reach.update(report.reach)
         tags.update(report.tags)
         left_out.update(report.left_out)
-    examples = sum(report.examples for report in reports)
     uncalled = [set(report.uncalled) for report in reports if report.examples]
     return PropertyReport(
         examples=examples,
@@ -159,6 +165,9 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         not_compared=sum(report.not_compared for report in reports),
         uncalled=tuple(sorted(set.intersection(*uncalled))) if uncalled else (),
         not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
+        seconds=sum(report.seconds for report in reports),
+        first_failed=first_failed,
+        drafts=dict(drafts),
     )
 
 

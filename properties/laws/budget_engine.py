@@ -1,6 +1,6 @@
 """Laws of whole runs that verify within budgets: no output depends on what is verified, nor on rows after a cut."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,35 +8,30 @@ from hypothesis import strategies as st
 
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, load
+from specsim.conformance.backend import Backend
 from specsim.conformance.calls import CallsByName
-from specsim.conformance.completed import Completed
 from specsim.phases import VerifyInput
 from specsim.properties.composite import composite
-from specsim.properties.laws.sampled_engine import SampledRun, lawful_runs, require_autoregressive_law
+from specsim.properties.laws.sampled_engine import engine_emits_the_autoregressive_law, lawful_runs
 from specsim.properties.laws.support.budget_runs import (
     BUDGETS,
     MODES,
-    BudgetRun,
-    NotedBudget,
-    NotedTurns,
     Seen,
+    SeenModel,
     block_runs,
     budget_runs,
     budget_runs_in_turn,
     compact_budget_runs,
-    played,
+    in_mode,
     sampled_budget_runs,
 )
 from specsim.properties.laws.support.checks import require, require_equal, require_present, state_of_runs
-from specsim.properties.laws.support.histories import iterations_of, last_verify_input
-from specsim.properties.laws.support.numbered_runs import MOST
 from specsim.properties.property import OF_ENGINES
+from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.scenario import Scenario
 from specsim.reference.scheduled import schedule_verify_lens
 from specsim.reference.worker import arrays
-from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.schedule import Schedule
-from specsim.simulation.verification import Budget, Verification, VerifyMode
+from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Iteration
 
 SCATTER = "scatter_compact_to_strided"
@@ -44,57 +39,43 @@ CUT = ("schedule_verify_lens", "cap_accepted_drafts")
 WINDOW = ("ragged_verify_window", "pad_verify_lens_to_bucket", "ragged_verify_metadata", SCATTER)
 
 
-def budgets_change_no_output(backend: Backend, run: BudgetRun) -> None:
+def budgets_change_no_output(backend: Backend, scenario: Scenario) -> None:
     """Outputs are those of plain decoding at every budget; nothing is accepted that was not verified."""
-    engine = run.engine(backend, run.own_worker(backend))
-    played(engine)
-    for request in engine.scheduler.finished:
-        output = greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens)
-        require(request.output == output, f"output of request {request.request_id}", request.output, output)
+    Play(scenario, backend).run(checks_ledger=True).require_outputs()
 
 
-def both_modes_output_the_same(backend: Backend, run: BudgetRun) -> None:
+def both_modes_output_the_same(backend: Backend, scenario: Scenario) -> None:
     """By the same coins every iteration admits, accepts and outputs the same, whether all rows are run or few."""
-    capped, compact = (
-        played(one.engine(backend, one.own_worker(backend))) for one in (replace(run, mode=mode) for mode in MODES)
-    )
-    require(len(compact) == len(capped), "iterations of the compact run", len(compact), len(capped))
-    for number, (got, expected) in enumerate(zip(compact, capped, strict=True)):
-        _require_alike(f"iteration {number}, compact", got, expected)
+    plays = [Play(in_mode(mode, scenario), backend) for mode in MODES]
+    for got in _require_same_iterations("compact", *plays):
         require(not require_present("verified", got.verified).trim.any(), "drafts known to be lost", "some", "none")
 
 
-def rows_after_the_cut_decide_nothing(backend: Backend, run: BudgetRun) -> None:
+def rows_after_the_cut_decide_nothing(backend: Backend, scenario: Scenario) -> None:
     """Iterations return the same, whatever stands where no row was computed."""
-    operations = Completed(backend, load("specsim.reference"))
-    runs = []
-    for used in (operations, Poisoned(operations)):
-        worker = run.run.worker_on(run.model_on(operations), operations=used)
-        runs.append(played(run.engine(backend, worker)))
-    plain, poisoned = runs
-    require(len(poisoned) == len(plain), "iterations of the poisoned run", len(poisoned), len(plain))
-    for number, (got, expected) in enumerate(zip(poisoned, plain, strict=True)):
-        _require_alike(f"iteration {number}, poisoned", got, expected)
+    operations = parts_of(backend)
+    plays = [Play(scenario, operations=one) for one in (operations, Poisoned(operations))]
+    _require_same_iterations("poisoned", *plays)
 
 
-def verifies_are_those_of_earlier_budgets(backend: Backend, run: BudgetRun) -> None:
+def verifies_are_those_of_earlier_budgets(backend: Backend, scenario: Scenario) -> None:
     """Each request verifies the first rows of its window, as many as the confidences and an earlier budget admit.
 
     A budget has been given the survivals of the iteration before, and ones for requests that had none.
     """
-    seen, budget, numbers = Seen(), NotedBudget(run.budget), NotedTurns(run.pattern or (MOST,))
-    worker = run.own_worker(backend, seen)
-    engine = run.engine(backend, worker, budget, numbers)
-    known: dict[int, list[float]] = {}
-    for number, iteration in enumerate(iterations_of(engine)):
-        ids, own_steps = numbers.noted[number]
-        phase = last_verify_input(worker)
-        verified, (given, drafts) = require_present("verified", iteration.verified), budget.noted[number]
-        ones = [1.0] * worker.config.num_steps
-        expected = [known.get(one, ones) for one in ids]
-        require(given == expected, f"survivals that the budget of iteration {number} reads", given, expected)
+    seen = Seen()
+    play = Play(scenario, backend, wrap=SeenModel.wrapping(parts_of(backend), seen))
+    known, head = dict[int, list[float]](), require_present("head", scenario.drafting.head)
+    for number, iteration in enumerate(play.iterations()):
+        ((requests, _), own_steps), ((given,), drafts) = play.numbers.calls[number], play.budgets.calls[number]
+        ids = [request.request_id for request in requests]
+        phase, verified = play.last_verify_input(), require_present("verified", iteration.verified)
+        ones = [1.0] * scenario.config.num_steps
+        expected = [tuple(known.get(one, ones)) for one in ids]
+        read = [*map(tuple, given)]
+        require(read == expected, f"survivals that the budget of iteration {number} reads", read, expected)
         width = phase.num_draft_tokens
-        confidence = run.head(phase.draft_token.reshape(-1, width), arrays)
+        confidence = head(phase.draft_token.reshape(-1, width), arrays)
         require_equal(f"confidence of iteration {number}", verified.confidence, confidence)
         counts = np.array(own_steps, dtype=np.int32)
         lengths = counts + np.int32(1)
@@ -107,17 +88,16 @@ def verifies_are_those_of_earlier_budgets(backend: Backend, run: BudgetRun) -> N
         known = dict(zip(ids, survivals, strict=True))
 
 
-def features_of_committed_rows_alone_are_stored(backend: Backend, run: BudgetRun) -> None:
+def features_of_committed_rows_alone_are_stored(backend: Backend, scenario: Scenario) -> None:
     """What a verify stores in the draft cache is the root and the accepted drafts of each request, each in its slot."""
     seen = Seen()
-    worker = run.own_worker(backend, seen)
-    engine = run.engine(backend, worker)
-    while engine.has_work:
-        num_verified, num_injected = len(seen.verified), len(seen.injected)
-        iteration = engine.step()
-        if iteration is None or len(seen.verified) == num_verified or len(seen.injected) == num_injected:
+    play = Play(scenario, backend, wrap=SeenModel.wrapping(parts_of(backend), seen))
+    counted = 0, 0
+    for iteration in play.turns():
+        before, counted = counted, (len(seen.verified), len(seen.injected))
+        if iteration is None or before[0] == counted[0] or before[1] == counted[1]:
             continue
-        phase = last_verify_input(worker)
+        phase = play.last_verify_input()
         positions, slots = (values[seen.injected[-1][1] > 0] for values in seen.injected[-1])
         width, lengths = phase.num_draft_tokens, phase.seq_lens.tolist()
         committed = list(zip(lengths, iteration.num_accepted_tokens.tolist(), strict=True))
@@ -128,25 +108,16 @@ def features_of_committed_rows_alone_are_stored(backend: Backend, run: BudgetRun
         require_equal("slots whose features are stored", slots, np.concatenate(kept))
 
 
-@dataclass(frozen=True)
-class LawfulBudget:
-    """A sampled run, and the mode and the budget of its iterations."""
-
-    sampled: SampledRun
-    mode: VerifyMode
-    budget: Budget
-
-
-def budgets_keep_the_autoregressive_law(backend: Backend, run: LawfulBudget) -> None:
+def budgets_keep_the_autoregressive_law(backend: Backend, scenario: Scenario) -> None:
     """Over all coins a request emits exactly the law of decoding token by token, at every budget and in both modes."""
-    require_autoregressive_law(backend, run.sampled, Schedule(verification=Verification(run.mode, run.budget)))
+    engine_emits_the_autoregressive_law(backend, scenario)
 
 
 @dataclass(frozen=True)
 class Poisoned(CallsByName):
     """Operations that leave what no one may rely on where a ragged forward computed no row: huge numbers."""
 
-    operations: Completed
+    operations: CallsByName
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation."""
@@ -167,14 +138,28 @@ def _poisoned(strided: Array, verify_lens: Array, num_draft_tokens: int) -> Arra
     return rows.reshape(strided.shape)
 
 
-def _require_alike(what: str, got: Iteration, expected: Iteration) -> None:
-    """Raise AssertionError unless two iterations admitted, accepted and output the same."""
-    mine, other = (require_present("verified", one.verified) for one in (got, expected))
-    require_equal(f"verify_lens of {what}", mine.verify_lens, other.verify_lens)
-    require_equal(f"num_accepted_drafts of {what}", got.num_accepted_drafts, expected.num_accepted_drafts)
-    for request, count in enumerate(expected.num_accepted_tokens.tolist()):
-        tokens = (one.tokens[request, :count] for one in (got, expected))
-        require_equal(f"tokens of request {request} in {what}", *tokens)
+def _require_same_iterations(what: str, expected: Play, tried: Play) -> list[Iteration]:
+    """Run two plays; raise AssertionError unless all iterations admitted, accepted and output the same."""
+    believed, found = (_iterations_of(play) for play in (expected, tried))
+    require(len(found) == len(believed), f"iterations of the {what} run", len(found), len(believed))
+    for number, (got, wanted) in enumerate(zip(found, believed, strict=True)):
+        mine, other = (require_present("verified", one.verified) for one in (got, wanted))
+        require_equal(f"verify_lens of iteration {number}, {what}", mine.verify_lens, other.verify_lens)
+        drafts = got.num_accepted_drafts, wanted.num_accepted_drafts
+        require_equal(f"num_accepted_drafts of iteration {number}, {what}", *drafts)
+        for request, count in enumerate(wanted.num_accepted_tokens.tolist()):
+            tokens = (one.tokens[request, :count] for one in (got, wanted))
+            require_equal(f"tokens of request {request} in iteration {number}, {what}", *tokens)
+    return found
+
+
+def _iterations_of(play: Play) -> list[Iteration]:
+    """Run a play, slots with one owner after each step, and return its iterations."""
+    found = []
+    for iteration in play.turns():
+        play.engine.scheduler.check_ledger()
+        found += [] if iteration is None else [iteration]
+    return found
 
 
 def _require_rows(what: str, positions: Array, slots: Array, phase: VerifyInput, lengths: Array) -> None:
@@ -189,12 +174,11 @@ def _require_rows(what: str, positions: Array, slots: Array, phase: VerifyInput,
 
 
 @composite
-def lawful_budgets(draw: st.DrawFn) -> LawfulBudget:
+def lawful_budgets(draw: st.DrawFn) -> Scenario:
     """Draw a sampled request of a few tokens over chains, with or without a greedy neighbour."""
-    run = draw(lawful_runs())
+    verification = Verification(draw(st.sampled_from(MODES)), draw(st.sampled_from(BUDGETS)))
     chain = draw(st.sampled_from((SpecConfig(1, 2, 3), SpecConfig(1, 2, 3), SpecConfig(1, 1, 2))))
-    run = replace(run, config=chain, model=replace(run.model, hot_token_id=None))
-    return LawfulBudget(run, draw(st.sampled_from(MODES)), draw(st.sampled_from(BUDGETS)))
+    return draw(lawful_runs()).having(sizes=chain, hot_token_id=None, verification=verification)
 
 
 PROPERTIES = tuple(

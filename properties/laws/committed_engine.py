@@ -5,18 +5,19 @@ from typing import Any
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, require_present, state_of_runs
-from specsim.properties.laws.support.exported import Known, copied, require_committed
+from specsim.properties.laws.support.exported import Known, Watched, copied, require_committed
 from specsim.properties.laws.support.exporting_runs import (
-    ExportingRun,
     exporting_runs,
     recurrent_exports,
     transferring_runs,
 )
 from specsim.properties.laws.support.histories import tagged_pools
-from specsim.properties.laws.support.scheduled_runs import play
 from specsim.properties.laws.worker import check_tags_at, expected_tags
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
+from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.scenario import Scenario
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Export, ExportLengths, Holding, key_units
 from specsim.simulation.models.ground_truth import Prefix
@@ -30,30 +31,37 @@ Look = Callable[[Request], object]
 
 
 class _Door:
-    """An engine of a run, and its requests: each is looked at after every step and before it gives up memory."""
+    """A play whose requests are looked at after every step, and each before it gives up memory.
 
-    def __init__(self, backend: Backend, exporting: ExportingRun) -> None:
-        self.backend, self.run = backend, exporting.run
-        self.engine, self.watched = exporting.engine(backend)
-        self.asked = self.run.scenario.requests()
+    A worker that has one number of drafts for all requests gets that of its configuration.
+    """
+
+    def __init__(self, backend: Backend, scenario: Scenario) -> None:
+        self.backend, self.watched = backend, Watched(parts_of(backend))
+        try:
+            self.play = Play(scenario, backend, operations=self.watched, has_own_scheduler=True)
+        except WorkerRefusal:
+            in_step = scenario.having(num_drafts=None)
+            self.play = Play(in_step, backend, operations=self.watched, has_own_scheduler=True)
+        self.engine, self.asked = self.play.engine, self.play.requests
         self.num_left = 0
 
-    def play(self, look: Look) -> Iterator[int]:
+    def turns(self, look: Look) -> Iterator[None]:
         """Run to the end; yield after each step whose requests have been looked at."""
         self.watched.leave = lambda name, holding: self._leave(look, holding)
         left: list[tuple[Request, int]] = []
-        for step in play(self.run, self.engine, self.asked):
+        for _ in self.play.turns():
             self._report_last_chunk(left)
             for request in self.engine.scheduler.holders:
                 look(request)
             scheduler = self.engine.scheduler
             in_prompt = [one for one in scheduler.holders if not any(one is other for other in scheduler.running)]
             left = [(one, one.num_fill - one.num_committed) for one in in_prompt]
-            yield step
+            yield
 
     def _report_last_chunk(self, left: Sequence[tuple[Request, int]]) -> None:
         """Report a prompt of recurrent states of which one token was left before a step, and none is after it."""
-        if self.run.scenario.model.target_pool in RECURRENT_KINDS:
+        if self.play.scenario.model.target_pool in RECURRENT_KINDS:
             for request, num_left in left:
                 if num_left == 1 and any(request is one for one in self.engine.scheduler.running):
                     reached(Condition.LAST_TOKEN)
@@ -82,7 +90,7 @@ class _Door:
         return export, contents
 
     def _check_kv(self, request: Request, export: Export, contents: dict[str, Any]) -> None:
-        model = self.run.scenario.model
+        model = self.play.scenario.model
         if model.target_pool in KINDS_WITHOUT_KV or not request.row:
             return
         # NOTE: of a text that was cut the next token is gone; no target entry depends on it.
@@ -113,15 +121,15 @@ def written(engine: Engine, request: Request) -> ExportLengths:
     return ExportLengths(fed, drafted, 0 if late else fed)
 
 
-def what_leaves_a_run_is_committed_text(backend: Backend, exporting: ExportingRun) -> None:
+def what_leaves_a_run_is_committed_text(backend: Backend, scenario: Scenario) -> None:
     """No slot that leaves has the tag of a draft, of a node that was rejected or cut off, or of another request.
 
     It has that of its own token after the tokens before it, in both caches, and so has every slot of the prefix cache
     under the keys of every text.
     """
-    door = _Door(backend, exporting)
+    door = _Door(backend, scenario)
 
-    for _ in door.play(door.export):
+    for _ in door.turns(door.export):
         _check_cache(door)
     _check_cache(door)
     least = sum(bool(one.output) for one in door.asked)
@@ -137,16 +145,16 @@ def _check_cache(door: _Door) -> None:
     for request in door.asked:
         key = key_units(request.fill, memory.has_pair_keys, memory.num_ahead)
         slots = list(memory.cache.match(key).slots)
-        tags = expected_tags(door.run.scenario.model, [*request.fill, 0])
+        tags = expected_tags(door.play.scenario.model, [*request.fill, 0])
         for name, of_pool in zip(tagged_pools(door.backend), tags, strict=False):
             entries = [buffer[slots] for buffer in state[name]]
             check_tags_at(f"cached {name}", entries, request, [component[: len(slots)] for component in of_pool])
 
 
-def states_leave_after_the_tokens_that_they_have_read(backend: Backend, exporting: ExportingRun) -> None:
+def states_leave_after_the_tokens_that_they_have_read(backend: Backend, scenario: Scenario) -> None:
     """States leave with the length that they have: not rounded to a page, and not after an end that was cut off."""
-    door = _Door(backend, exporting)
-    model = door.run.scenario.model
+    door = _Door(backend, scenario)
+    model = door.play.scenario.model
 
     def look(request: Request) -> None:
         export, contents = door.export(request)
@@ -161,7 +169,7 @@ def states_leave_after_the_tokens_that_they_have_read(backend: Backend, exportin
             what = f"states[{component}] of request {request.request_id} after {len(text)} tokens"
             require(got.tolist() == wanted, what, got.tolist(), wanted)
 
-    for _ in door.play(look):
+    for _ in door.turns(look):
         pass
 
 
@@ -200,14 +208,14 @@ class _Transfers:
         self.step += 1
 
 
-def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, exporting: ExportingRun) -> None:
+def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, scenario: Scenario) -> None:
     """Until it has arrived, a page keeps its owner and what it had when it left, whatever becomes of its request.
 
     Pages leave once; those of a text that went back are taken from the list. When all have arrived, nothing is lost.
     """
-    door = _Door(backend, exporting)
-    transfers = _Transfers(door, exporting.lag)
-    for _ in door.play(transfers.begin):
+    door = _Door(backend, scenario)
+    transfers = _Transfers(door, scenario.course.lag)
+    for _ in door.turns(transfers.begin):
         door.engine.scheduler.check_ledger()
         transfers.check()
     while transfers.under_way:

@@ -2,29 +2,24 @@
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.constrained_runs import ConstrainedRun, constrained_runs
-from specsim.properties.laws.support.histories import require_decoded_alone
+from specsim.properties.laws.support.constrained_runs import constrained_runs
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 
 _READ = ("traverse_tree", "truncate_at_stop")
 _WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy", "waits_for_result")
 
 
-def constrained_output_is_that_of_plain_decoding(backend: Backend, run: ConstrainedRun) -> None:
+def constrained_output_is_that_of_plain_decoding(backend: Backend, scenario: Scenario) -> None:
     """Each request outputs what its model chooses token by token from logits that are processed and masked alike."""
-    engine = run.engine(backend)
-    while engine.has_work:
-        engine.step()
-        engine.scheduler.check_ledger()
-    for request in engine.scheduler.finished:
-        require_decoded_alone(run.scenario.model, request)
+    Play(scenario, backend).run(checks_ledger=True).require_outputs()
 
 
-def matchers_read_the_output_and_nothing_else(backend: Backend, run: ConstrainedRun) -> None:
+def matchers_read_the_output_and_nothing_else(backend: Backend, scenario: Scenario) -> None:
     """After every step the matcher of a request that goes on stands where its output leads."""
-    engine = run.engine(backend)
-    while engine.has_work:
-        engine.step()
-        for request in engine.scheduler.running:
+    play = Play(scenario, backend)
+    for _ in play.turns():
+        for request in play.engine.scheduler.running:
             if request.grammar is None:
                 continue
             fresh = request.grammar()

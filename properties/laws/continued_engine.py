@@ -1,7 +1,6 @@
 """Laws of texts that go on where they ended, with every drafter: in rows of others, from what a cache keeps."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
 
@@ -11,21 +10,23 @@ from specsim.conformance.limits import Limits
 from specsim.host.stopping import FinishReason
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_present, state_of_runs
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, last_verify_input
-from specsim.properties.laws.support.loading_runs import LONGER, Place
-from specsim.properties.laws.support.numbered_runs import ALL_WORKERS, MOST, PatternNumbers
-from specsim.properties.laws.support.padded_runs import FEW_TOKENS, V2_WORKERS, run_of
-from specsim.properties.laws.support.scheduled_runs import ScheduledRun
+from specsim.properties.laws.support.exported import Watched
+from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.laws.support.loading_runs import LONGER
+from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import Continued, End, RowOfWorker, WiderThanTheFirst
 from specsim.properties.reach.sizes import is_interpreted
+from specsim.properties.runs.drafted import ALL_WORKERS, FEW_TOKENS, V2_WORKERS, drafted_by
+from specsim.properties.runs.play import Play, own_worker, parts_of
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Holding, key_units, match_prefix, owned_length
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
+from specsim.simulation.worker import is_mixing
 
 ENDS = (End.LENGTH, End.ABORT, End.RETRACTION)
 """How the first requests end, or are interrupted before they do, by their numbers."""
@@ -36,7 +37,6 @@ ENOUGH = 8
 MORE = 5
 """Output tokens of a request that goes on."""
 
-MOST_STEPS = 200
 FIRST_LATER = 100
 """The number of the request that goes on with the text of request 0."""
 
@@ -54,48 +54,49 @@ TAGS = (
 """What runs of these laws meet: each nearly all of them, and the last ones half."""
 
 
-def texts_go_on_as_if_nothing_had_been_kept(backend: Backend, run: ScheduledRun) -> None:
+def texts_go_on_as_if_nothing_had_been_kept(backend: Backend, scenario: Scenario) -> None:
     """A text that goes on with more tokens outputs and accepts what it does in a fresh engine without a cache.
 
     Its row has had other owners, and the front of it is what the cache keeps of a request that had its length, was
     aborted, or was retracted and came back. All of it is asked of every drafter on both workers.
     """
-    for name in _names(backend, run):
-        played = _Played(run, name)
-        for _ in played.play(backend):
+    for name in _names(backend, scenario):
+        played = _Played(backend, scenario, name)
+        for _ in played.turns():
             pass
         for request in played.later:
-            output = greedy_decode(played.model, request.prompt, request.max_new_tokens)
+            output = greedy_decode(played.scenario.model, request.prompt, request.max_new_tokens)
             require(
                 request.output == output, f"output of request {request.request_id} of {name}", request.output, output
             )
         # NOTE: what a store proposes depends on what it has seen of others.
         if name.startswith("ngram") or backend.limits.has_own_drafts:
             continue
-        for request, fresh in zip(played.later, played.computed_anew(backend), strict=True):
+        for request, fresh in zip(played.later, played.computed_anew(), strict=True):
             what = f"counters of request {request.request_id} of {name}"
             require(request.counters == fresh.counters, what, request.counters, fresh.counters)
 
 
-def the_cache_keeps_what_texts_own(backend: Backend, run: ScheduledRun) -> None:
+def the_cache_keeps_what_texts_own(backend: Backend, scenario: Scenario) -> None:
     """After an end the cache has every whole page of what the request owned, under its text, and nothing else.
 
     With room for everything nothing is evicted. A request owns what is final in both caches, up to its end.
     """
-    for name in _names(backend, run):
-        played = _Played(run, name)
-        for engine in played.play(backend):
-            _check_cache(engine, played)
+    for name in _names(backend, scenario):
+        played = _Played(backend, scenario, name)
+        for _ in played.turns():
+            _check_cache(played)
 
 
-def _names(backend: Backend, run: ScheduledRun) -> tuple[str, ...]:
+def _names(backend: Backend, scenario: Scenario) -> tuple[str, ...]:
     """Return the workers that play a run: all of them, and two where kernels are interpreted."""
-    first = run.scenario.shuffle_seed % len(ALL_WORKERS)
+    first = scenario.room.shuffle_seed % len(ALL_WORKERS)
     return (*ALL_WORKERS, *ALL_WORKERS)[first : first + 2] if is_interpreted(backend) else ALL_WORKERS
 
 
-def _check_cache(engine: Engine, played: "_Played") -> None:
+def _check_cache(played: "_Played") -> None:
     """Raise AssertionError unless the cache has the pages of all that has ended, and at the end no other."""
+    engine = played.play.engine
     memory = engine.scheduler.memory
     cache, size = memory.cache, memory.page_size
     if cache is None:
@@ -123,56 +124,57 @@ class _Played:
     ``owned`` has, of each request that has ended, how many positions of text it owned then.
     """
 
-    def __init__(self, run: ScheduledRun, name: str) -> None:
-        self.name = name
-        schedule = replace(run.schedule, is_overlapped=run.schedule.is_overlapped and name in V2_WORKERS)
-        self.place = Place(run_of(name, run.scenario), schedule)
-        self.asked, self.later = self.place.run.scenario.requests(), list[Request]()
+    def __init__(self, backend: Backend, scenario: Scenario, name: str) -> None:
+        self.backend, self.name = backend, name
+        is_overlapped = scenario.schedule.is_overlapped and name in V2_WORKERS
+        self.scenario = drafted_by(name, scenario, is_overlapped=is_overlapped)
+        self.play, watched = self._play_with_room_for([*self.scenario.arrivals, self._longest()], self.scenario)
+        watched.leave = self._note_owned
+        self.asked, self.later = self.play.requests, list[Request]()
         self.owned: list[tuple[Request, int]] = []
         self._rows: dict[int, int] = {}
         self._disturbed: set[int] = set()
         self._first_width: int | None = None
 
-    @property
-    def model(self) -> HashModel:
-        """The model of the worker, which is not that of the scenario for every drafter."""
-        return self.place.run.scenario.model
-
-    def play(self, backend: Backend) -> Iterator[Engine]:
-        """Play to the end; yield the engine after every step."""
-        engine, watched = self.place.engine(backend, [*self.asked, self._longest()], must_load=False)
-        watched.leave = self._note_owned
-        for request in self.asked:
-            engine.submit(request)
-        for _ in range(MOST_STEPS):
-            if not engine.has_work:
-                return
-            iteration = engine.step()
+    def turns(self) -> Iterator[None]:
+        """Play to the end; yield after every step."""
+        engine = self.play.engine
+        for iteration in self.play.turns():
             engine.scheduler.check_ledger()
             self._note_rows(engine)
             if iteration is not None:
-                self._note_width(engine)
+                self._note_width()
             for end, request in zip(ENDS, self.asked, strict=True):
                 self._disturb(engine, end, request)
                 if request.finish is not None and request.request_id not in self._continued():
                     self._go_on(engine, end, request)
-            yield engine
-        require(False, f"steps of {self.name}", f"more than {MOST_STEPS}", "a tenth of them")
+            yield
 
-    def computed_anew(self, backend: Backend) -> list[Request]:
+    def computed_anew(self) -> list[Request]:
         """Return the later requests after a run of their own, without a cache."""
-        place = replace(self.place, schedule=replace(self.place.schedule, has_prefix_cache=False))
-        engine, _ = place.engine(backend, self.later, must_load=False)
+        arrivals = [Arrival(tuple(one.prompt), one.max_new_tokens) for one in self.later]
+        play, _ = self._play_with_room_for(arrivals, self.scenario.having(has_prefix_cache=False))
         fresh = [request.fresh() for request in self.later]
         for request in fresh:
-            engine.submit(request)
-        engine.run()
+            play.engine.submit(request)
+        play.engine.run()
         return fresh
 
-    def _longest(self) -> Request:
+    def _play_with_room_for(self, arrivals: Sequence[Arrival], scenario: Scenario) -> tuple[Play, Watched]:
+        """Return a play of a run with room for these requests, and its operations, which show who leaves.
+
+        A worker that has one number of drafts for all requests gets that of its configuration.
+        """
+        watched = Watched(parts_of(self.backend))
+        worker = own_worker(self.backend, scenario.having(arrivals=tuple(arrivals)))
+        if not is_mixing(worker):
+            scenario = scenario.having(num_drafts=None)
+        return Play(scenario, self.backend, operations=watched, worker=worker, has_own_scheduler=True), watched
+
+    def _longest(self) -> Arrival:
         """Return a request that needs as much room as all texts have together."""
-        longest = max(len(one.prompt) + one.max_new_tokens for one in self.asked)
-        return Request(0, (0,), len(ENDS) * (longest + LONGER + MORE))
+        longest = max(len(one.prompt) + one.max_new_tokens for one in self.scenario.arrivals)
+        return Arrival((0,), len(ENDS) * (longest + LONGER + MORE))
 
     def _continued(self) -> set[int]:
         return {one.request_id - FIRST_LATER for one in self.later}
@@ -193,12 +195,12 @@ class _Played:
                 reached(RowOfWorker(self.name))
             self._rows[request.row] = request.request_id
 
-    def _note_width(self, engine: Engine) -> None:
+    def _note_width(self) -> None:
         """Report a full batch whose drafts are more than those of the first iteration were."""
-        phase = last_verify_input(engine.worker)
+        phase = self.play.last_verify_input()
         width, num_requests = phase.num_draft_tokens, len(phase.seq_lens)
         self._first_width = self._first_width or width
-        if width > self._first_width and num_requests == self.place.run.scenario.max_batch:
+        if width > self._first_width and num_requests == self.scenario.room.max_batch:
             reached(WiderThanTheFirst(self.name))
 
     def _disturb(self, engine: Engine, end: End, request: Request) -> None:
@@ -225,7 +227,7 @@ class _Played:
 
 
 @composite
-def continued_runs(draw: st.DrawFn) -> ScheduledRun:
+def continued_runs(draw: st.DrawFn) -> Scenario:
     """Draw three requests of two rows and of one prefix cache, of a draft that is right unless its cache is wrong.
 
     One is decoded to its length, one is to be aborted, and one retracted. In half of the runs, none of which overlaps,
@@ -234,20 +236,15 @@ def continued_runs(draw: st.DrawFn) -> ScheduledRun:
     is_narrow = draw(st.sampled_from((True, False)))
     num_steps, page_size = draw(st.sampled_from((2, 3))), draw(st.sampled_from((1, 4, 2)))
     trees = (1, num_steps + 1) if is_narrow else draw(st.sampled_from(((2, num_steps + 3), (1, num_steps + 1))))
-    config = SpecConfig(trees[0], num_steps, trees[1])
     token = st.integers(0, VOCABULARY - 1)
     prompts = [draw(st.lists(token, min_size=2, max_size=6)) for _ in ENDS]
-    scenario = Scenario(
-        config=config,
-        model=HashModel(VOCABULARY, draw(st.integers(0, 2**32 - 1)), 1.0),
-        arrivals=tuple(
-            Arrival((number, *prompt), draw(st.integers(11, 14)), None, 0) for number, prompt in enumerate(prompts)
-        ),
+    return scenario_of(
+        SpecConfig(trees[0], num_steps, trees[1]),
+        HashModel(VOCABULARY, draw(st.integers(0, 2**32 - 1)), 1.0),
+        [Arrival((number, *prompt), draw(st.integers(11, 14))) for number, prompt in enumerate(prompts)],
         max_batch=2,
         shuffle_seed=draw(st.integers(0, 2**16)),
         page_size=page_size,
-    )
-    schedule = Schedule(
         # NOTE: an engine that overlaps does not know yet how many iterations a request has had.
         is_overlapped=not is_narrow and draw(st.booleans()),
         prefill_chunk=draw(st.sampled_from((None, 4, 8))),
@@ -255,7 +252,6 @@ def continued_runs(draw: st.DrawFn) -> ScheduledRun:
         has_prefix_cache=True,
         num_drafts=PatternNumbers(NARROW_FIRST) if is_narrow else None,
     )
-    return ScheduledRun(scenario, schedule, num_spare_slots=0, page_size=page_size)
 
 
 def _tags(limits: Limits) -> tuple[str, ...]:

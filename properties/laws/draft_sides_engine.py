@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,19 +10,11 @@ from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import (
-    VOCABULARY,
-    Scenario,
-    own_worker,
-    play,
-    scenarios,
-    sizes_of,
-    start,
-    tree_scenarios,
-)
-from specsim.properties.laws.support.named_workers import worker_named
+from specsim.properties.laws.support.histories import VOCABULARY, scenarios, tree_scenarios
 from specsim.properties.property import OF_EAGLE
-from specsim.simulation.models.description import DraftSource
+from specsim.properties.runs.drafted import drafted_by
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.requests import Request
 
@@ -38,17 +29,16 @@ def sided_scenarios(draw: st.DrawFn) -> Scenario:
     scenario = draw(st.one_of(tree_scenarios(), tree_scenarios(), scenarios()))
     hot_seed = draw(st.integers(0, 255))
     hot = np.random.default_rng(hot_seed).permutation(VOCABULARY)[: VOCABULARY - 6] if hot_seed % 4 < 3 else None
-    model = replace(
-        scenario.model,
+    is_v1, page_size = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 1, 4)))
+    return scenario.having(
+        arrivals=tuple(replace(one, prompt=(*one.prompt, place)) for place, one in enumerate(scenario.arrivals)),
+        is_v1=is_v1,
+        page_size=page_size,
         num_target_layers=draw(st.sampled_from((2, 3))),
         agreement=1.0,
         num_right=draw(st.sampled_from((1, None, None))),
         hot_token_id=hot,
     )
-    is_v1, page_size = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 1, 4)))
-    ends = enumerate(scenario.arrivals)
-    arrivals = tuple(replace(one, prompt=(*one.prompt, place)) for place, one in ends)
-    return replace(scenario, model=model, arrivals=arrivals, is_v1=is_v1, page_size=page_size)
 
 
 def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -> None:
@@ -57,27 +47,17 @@ def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -
     Each run is played with a draft that consumes hidden states of all layers, and on both loops with one that consumes
     tokens alone, whose workers no other law plays.
     """
-    for source, loops in ((DraftSource.HIDDEN, (scenario.is_v1,)), (DraftSource.TOKENS, (False, True))):
-        reads_all_layers = source is DraftSource.HIDDEN
-        model = replace(scenario.model, draft_source=source, reads_all_layers=reads_all_layers)
-        for is_v1 in loops:
-            _play(backend, replace(scenario, model=model, is_v1=is_v1))
+    for name in ("eagle3_v1" if scenario.is_v1 else "eagle3_v2", "standalone_v1", "standalone_v2"):
+        _require_counted(Play(drafted_by(name, scenario), backend).run())
 
 
-def _play(backend: Backend, scenario: Scenario) -> None:
-    """Play a run; raise AssertionError where an output or a count is not what the law says."""
-    engine = start(_worker(backend, scenario), scenario, backend)
-    for _ in play([engine], scenario):
-        pass
-    for request in engine.scheduler.finished:
-        number, truth = request.request_id, _truth(scenario, request)
-        expected = truth[len(request.prompt) :][: request.max_new_tokens]
-        if request.eos_token in expected:
-            expected = expected[: expected.index(request.eos_token) + 1]
-        require(request.output == expected, f"output of request {number}", request.output, expected)
+def _require_counted(play: Play) -> None:
+    """Raise AssertionError where an output or a count is not what the law says."""
+    play.require_outputs()
+    for request in play.requests:
         counted = request.counters.num_verifies, request.counters.num_accepted_drafts
-        wanted = _verified(scenario, request, truth)
-        require(counted == wanted, f"verifies and accepted drafts of request {number}", counted, wanted)
+        wanted = _verified(play.scenario, request, _truth(play.scenario, request))
+        require(counted == wanted, f"verifies and accepted drafts of request {request.request_id}", counted, wanted)
 
 
 def _verified(scenario: Scenario, request: Request, truth: Sequence[int]) -> tuple[int, int]:
@@ -103,13 +83,6 @@ def _truth(scenario: Scenario, request: Request) -> list[int]:
     """Return a prompt and what follows it, beyond the end of the request."""
     count = request.max_new_tokens + scenario.config.path_width
     return [*request.prompt, *greedy_decode(scenario.model, request.prompt, count)]
-
-
-def _worker(backend: Backend, scenario: Scenario) -> Any:
-    if scenario.model.draft_source is not DraftSource.TOKENS:
-        return own_worker(backend, scenario)
-    name = "standalone_v1" if scenario.is_v1 else "standalone_v2"
-    return worker_named(name, backend, scenario.config, scenario.model, sizes_of(scenario))
 
 
 PROPERTIES = (

@@ -2,9 +2,9 @@
 
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import Scenario, own_worker, play, scenarios, start
-from specsim.simulation.engine import Engine
-from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.properties.laws.support.histories import scenarios
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 
 SPINE = (
     "fast_topk",
@@ -37,19 +37,9 @@ SPINE = (
 """What greedy runs of the V2 worker on the hash model call; a reduced draft vocabulary calls for one more."""
 
 
-def run_to_the_end(backend: Backend, scenario: Scenario) -> Engine:
-    """Play a scenario and return the engine."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for _ in play([engine], scenario):
-        pass
-    return engine
-
-
 def output_equals_autoregressive_decoding(backend: Backend, scenario: Scenario) -> None:
     """Speculation changes no output token, whatever the draft, the tree and the schedule."""
-    for request in run_to_the_end(backend, scenario).scheduler.finished:
-        expected = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
-        require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
+    Play(scenario, backend).run().require_outputs()
 
 
 def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) -> None:
@@ -57,10 +47,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
     model, num_steps = scenario.model, scenario.config.num_steps
     if model.hot_token_id is not None:
         return
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for (iteration,) in play([engine], scenario):
-        if iteration is None:
-            continue
+    for iteration in Play(scenario, backend).iterations():
         for count in iteration.num_accepted_drafts.tolist():
             if model.num_right is not None:
                 expected = min(model.num_right, num_steps)
@@ -71,10 +58,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
 
 def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
     """Both counts travel together: tokens are drafts and one bonus, at most one path long."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for (iteration,) in play([engine], scenario):
-        if iteration is None:
-            continue
+    for iteration in Play(scenario, backend).iterations():
         drafts, tokens = iteration.num_accepted_drafts.tolist(), iteration.num_accepted_tokens.tolist()
         expected = [count + 1 for count in drafts]
         require(tokens == expected, "num_accepted_tokens", tokens, expected)
@@ -87,8 +71,9 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
 
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for _ in play([engine], scenario):
+    play = Play(scenario, backend)
+    engine = play.engine
+    for _ in play.turns():
         engine.scheduler.check_ledger()
         state = engine.worker.state()
         for request in engine.scheduler.running:
@@ -101,11 +86,9 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
 
 def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenario) -> None:
     """Output and counters of each request are those of the request alone."""
-    together = {request.request_id: request for request in run_to_the_end(backend, scenario).scheduler.finished}
-    for number, arrival in enumerate(scenario.arrivals):
-        lonely = Scenario(scenario.config, scenario.model, (arrival,), 1, scenario.shuffle_seed + 1)
-        (alone,) = run_to_the_end(backend, lonely).scheduler.finished
-        got, expected = together[number], alone
+    for number, got in enumerate(Play(scenario, backend).run().requests):
+        lonely = scenario.alone(number).having(shuffle_seed=scenario.room.shuffle_seed + 1)
+        (expected,) = Play(lonely, backend).run().requests
         # NOTE: a drafter that learns from other requests accepts more beside them.
         for field in ("output",) if backend.limits.has_own_drafts else ("output", "counters"):
             one, other = vars(got)[field], vars(expected)[field]

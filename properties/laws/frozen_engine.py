@@ -1,7 +1,6 @@
 """Whole runs whose draft reads the target's KV: no token is lost, and a draft that sees what it should is right."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,13 +11,11 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
-from specsim.properties.laws.support.named_workers import worker_named
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import most_positions, sizes_for
-from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = (
@@ -36,28 +33,8 @@ WORKERS = ("frozen_kv_mtp", "frozen_kv_mtp_v2")
 """A run is played on both."""
 
 
-@dataclass(frozen=True)
-class FrozenRun:
-    """Requests whose prompts begin alike, in which steps one gives way, and whether one comes when all have ended."""
-
-    config: SpecConfig
-    model: HashModel
-    page_size: int
-    schedule: Schedule
-    prompts: tuple[tuple[int, ...], ...]
-    lengths: tuple[int, ...]
-    eos_token: int | None
-    retractions: tuple[int, ...]
-    is_last_late: bool
-
-    def requests(self) -> list[Request]:
-        """Return fresh requests."""
-        pairs = enumerate(zip(self.prompts, self.lengths, strict=True))
-        return [Request(number, list(prompt), length, self.eos_token) for number, (prompt, length) in pairs]
-
-
 @composite
-def frozen_runs(draw: DrawFn) -> FrozenRun:
+def frozen_runs(draw: DrawFn) -> Scenario:
     """Draw chains and trees of a draft that is perfect, right to a depth or by chance, in pools that may run out.
 
     In the simplest case requests of one batch accept two of three drafts, after prompts of several tokens, and another
@@ -77,78 +54,67 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
     agreement, num_right = draw(st.sampled_from(((1.0, 2), (1.0, None), (0.6, None), (1.0, 1), (1.0, 0))))
     sharing = draw(st.sampled_from(SHARINGS))
     model = HashModel(SMALL_VOCABULARY, seed % 50, agreement, num_right, kv_sharing=sharing)
-    return FrozenRun(
-        config=config,
-        model=model,
-        page_size=draw(st.sampled_from((1, 1, 4))),
-        schedule=Schedule(
-            prefill_chunk=draw(st.sampled_from((None, 4))),
-            promised=draw(st.sampled_from((Fraction(1), Fraction(0)))),
-            has_prefix_cache=draw(st.booleans()),
-        ),
-        prompts=tuple(prompts),
-        lengths=tuple(draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts),
-        eos_token=draw(st.sampled_from((None, None, 5))),
-        retractions=tuple(draw(st.lists(st.integers(1, 6), max_size=2))),
-        is_last_late=draw(st.sampled_from((True, False))),
+    schedule = Schedule(
+        prefill_chunk=draw(st.sampled_from((None, 4))),
+        promised=draw(st.sampled_from((Fraction(1), Fraction(0)))),
+        has_prefix_cache=draw(st.booleans()),
     )
+    lengths, eos_token = (
+        [draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts],
+        draw(st.sampled_from((None, None, 5))),
+    )
+    is_last_late = draw(st.sampled_from((True, False)))
+    arrivals = [
+        Arrival(prompt, length, eos_token, AFTER_ALL if is_last_late and number == num_requests - 1 else 0)
+        for number, (prompt, length) in enumerate(zip(prompts, lengths, strict=True))
+    ]
+    scenario = scenario_of(
+        config,
+        model,
+        arrivals,
+        max_batch=3,
+        shuffle_seed=1,
+        drafter="FROZEN_KV_MTP",
+        page_size=draw(st.sampled_from((1, 1, 4))),
+        schedule=schedule,
+        retractions=tuple((step, step) for step in draw(st.lists(st.integers(1, 6), max_size=2))),
+    )
+    return scenario if schedule.promised else scenario.having(num_spare_slots=scenario.largest)
 
 
-def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
-    """Step an engine around a worker to the end; yield it after every step, its books in order."""
-    asked, max_batch = run.requests(), 3
-    sizes = sizes_for(run.config, asked, max_batch, run.page_size)
-    largest = max(most_positions(run.config, request, run.page_size) for request in asked)
-    if run.schedule.promised == 0:
-        sizes = replace(sizes, num_slots=min(sizes.num_slots, 2 * largest + run.page_size))
-    worker = worker_named(name, backend, run.config, run.model, sizes)
-    engine = Engine(worker, max_batch, shuffle_seed=1, schedule=run.schedule, operations=parts_of(backend))
-    waiting = [asked.pop()] if run.is_last_late and len(asked) > 1 else []
-    for request in asked:
-        engine.submit(request)
-    for step in range(400):
-        if not engine.has_work and not waiting:
-            return
-        if not engine.has_work:
-            engine.submit(waiting.pop())
-        if step in run.retractions and engine.scheduler.holders:
-            engine.scheduler.retract(engine.scheduler.holders[step % len(engine.scheduler.holders)])
-        engine.step()
-        engine.scheduler.check_ledger()
-        yield engine
-    require(False, "steps of the run", "more than 400", "a tenth of them")
+def plays_of(scenario: Scenario, backend: Backend) -> Iterator[Play]:
+    """Yield a play of a run on either worker."""
+    return (Play(scenario.having(is_v1=is_v1), backend) for is_v1 in (True, False))
 
 
-def a_draft_over_committed_keys_loses_nothing(backend: Backend, run: FrozenRun) -> None:
+def a_draft_over_committed_keys_loses_nothing(backend: Backend, scenario: Scenario) -> None:
     """Texts are those of plain decoding, and each verify accepts what the draft promises: all of a perfect one."""
-    num_steps, model = run.config.num_steps, run.model
-    for request in [one for name in WORKERS for one in _finished(run, backend, name)]:
-        expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
-        require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
-        promised = num_steps if model.num_right is None else min(model.num_right, num_steps)
-        if model.num_right is not None or model.agreement == 1.0:
-            counters = request.counters
-            total = promised * counters.num_verifies
-            what = f"accepted drafts of request {request.request_id}"
-            require(counters.num_accepted_drafts == total, what, counters.num_accepted_drafts, total)
+    num_steps, model = scenario.config.num_steps, scenario.model
+    promised = num_steps if model.num_right is None else min(model.num_right, num_steps)
+    for play in plays_of(scenario, backend):
+        play.run(checks_ledger=True).require_outputs()
+        for request in play.requests if model.num_right is not None or model.agreement == 1.0 else ():
+            got, total = request.counters.num_accepted_drafts, promised * request.counters.num_verifies
+            require(got == total, f"accepted drafts of request {request.request_id}", got, total)
 
 
-def a_draft_does_not_see_its_neighbours(backend: Backend, run: FrozenRun) -> None:
+def a_draft_does_not_see_its_neighbours(backend: Backend, scenario: Scenario) -> None:
     """What is accepted of each request, verify by verify, is what is accepted of the request alone."""
-    together = replace(run, retractions=(), schedule=replace(run.schedule, promised=Fraction(1)))
-    for name in WORKERS:
-        for request in _finished(together, backend, name):
-            number = request.request_id
-            alone = replace(together, prompts=(run.prompts[number],), lengths=(run.lengths[number],))
-            expected = _finished(alone, backend, name)[0].counters
-            require(request.counters == expected, f"counters of request {number}", request.counters, expected)
+    together = scenario.having(retractions=(), promised=Fraction(1), num_spare_slots=None)
+    for play in plays_of(together, backend):
+        for number, request in enumerate(play.run(checks_ledger=True).requests):
+            (alone,) = Play(play.scenario.alone(number), backend).run(checks_ledger=True).requests
+            require(
+                request.counters == alone.counters, f"counters of request {number}", request.counters, alone.counters
+            )
 
 
-def a_draft_leaves_no_trace(backend: Backend, run: FrozenRun) -> None:
+def a_draft_leaves_no_trace(backend: Backend, scenario: Scenario) -> None:
     """After every step every layer has position and token of all that is committed, however it was drafted."""
-    for name in WORKERS:
-        for engine in steps_of(run, backend, name):
-            check_committed(engine)
+    for play in plays_of(scenario, backend):
+        for _ in play.turns():
+            play.engine.scheduler.check_ledger()
+            check_committed(play.engine)
 
 
 def check_committed(engine: Engine) -> None:
@@ -162,14 +128,6 @@ def check_committed(engine: Engine) -> None:
             require(got == expected, f"component {component} of request {request.request_id}", got, expected)
         written = state["req_to_token"][request.row, : len(request.slots)].tolist()
         require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
-
-
-def _finished(run: FrozenRun, backend: Backend, name: str) -> list[Request]:
-    """Return the requests of a run after its end."""
-    finished: list[Request] = []
-    for engine in steps_of(run, backend, name):
-        finished = list(engine.scheduler.finished)
-    return finished
 
 
 PROPERTIES = tuple(

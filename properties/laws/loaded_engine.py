@@ -1,34 +1,28 @@
 """Laws of texts that go on in another engine: it outputs and stores what it would if it had computed them itself."""
 
-from dataclasses import dataclass, replace
-
 from hypothesis import strategies as st
 
-from specsim.conformance.backend import Backend, load
-from specsim.conformance.completed import Completed
+from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.drawn_engine import drawn_runs
-from specsim.properties.laws.sampled_engine import SampledRun, workers_of
 from specsim.properties.laws.support.checks import require, require_equal, require_present, state_of_runs
-from specsim.properties.laws.support.drawn_runs import DRAW, drawn_alone
-from specsim.properties.laws.support.histories import parts_of
+from specsim.properties.laws.support.drawn_runs import DRAW, require_drawn_alone
 from specsim.properties.laws.support.loading_runs import (
     LONGER,
-    LoadingRun,
+    Move,
     loading_runs,
+    play_that_loads,
     recurrent_loads,
-    that_loads,
     window_loads,
 )
 from specsim.properties.property import OF_ENGINES
+from specsim.properties.runs.scenario import Arrival
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.handing_over import HandOver
 from specsim.simulation.memory import Holding
 from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("loadable_positions", "export_text", "allocate_chunk", "evict_behind_window")
 """What decides how much is loaded, and where."""
@@ -36,16 +30,7 @@ OPERATIONS = ("loadable_positions", "export_text", "allocate_chunk", "evict_behi
 MOST_STEPS = 200
 
 
-@dataclass(frozen=True)
-class MovedDraws:
-    """Sampled requests of one engine, the form of another one in which they go on, and after how many steps."""
-
-    source: SampledRun
-    target: SampledRun
-    at: int
-
-
-def a_text_goes_on_as_if_it_had_been_computed_there(backend: Backend, run: LoadingRun) -> None:
+def a_text_goes_on_as_if_it_had_been_computed_there(backend: Backend, run: Move) -> None:
     """Wherever a request goes on, it outputs what it outputs token by token, and its drafts are as good as ever.
 
     Its engine is compared with one that computes the text itself: both accept as many drafts of each verify, and have
@@ -61,62 +46,47 @@ def a_text_goes_on_as_if_it_had_been_computed_there(backend: Backend, run: Loadi
         found.append(_go_on(backend, run, request, taken))
     if found[0] is None:
         return
-    what = f"request {mover.request_id}, loaded into {run.target.run.name}"
-    model = run.target.run.scenario.model
+    what = f"request {mover.request_id}, loaded into {run.target.worker_name}"
+    model = run.target.model
     output = greedy_decode(model, mover.prompt, mover.max_new_tokens, mover.eos_token)
     require(mover.output == output, f"output of {what}", mover.output, output)
     stored = [require_present("what was stored", one) for one in found]
     # NOTE: what a store has of the neighbours depends on when they came.
-    if not run.target.run.name.startswith("ngram"):
+    if not run.target.drafter.has_memory:
         require(mover.counters == alone.counters, f"counters of {what}", mover.counters, alone.counters)
         require(stored[0].lengths == stored[1].lengths, f"lengths of {what}", stored[0].lengths, stored[1].lengths)
     _require_alike(what, *stored)
 
 
-def a_window_goes_on_where_it_was_left(backend: Backend, run: LoadingRun) -> None:
+def a_window_goes_on_where_it_was_left(backend: Backend, run: Move) -> None:
     """The same where layers have a sliding window: of these the last positions are loaded, and no more is read."""
     a_text_goes_on_as_if_it_had_been_computed_there(backend, run)
 
 
-def states_go_on_after_the_tokens_that_they_have_read(backend: Backend, run: LoadingRun) -> None:
+def states_go_on_after_the_tokens_that_they_have_read(backend: Backend, run: Move) -> None:
     """The same where the target has recurrent state, which leaves as it was then and arrives with its tokens."""
     a_text_goes_on_as_if_it_had_been_computed_there(backend, run)
 
 
-def a_sampled_text_goes_on_on_its_noise(backend: Backend, run: MovedDraws) -> None:
+def a_sampled_text_goes_on_on_its_noise(backend: Backend, run: Move) -> None:
     """Wherever a sampled request goes on, it outputs what its target draws alone on the noise of its seed."""
-    operations, make, parts = Completed(backend, load("specsim.reference")), workers_of(backend), parts_of(backend)
-    asked = run.source.requests()
-
-    def engine_of(sampled: SampledRun) -> Engine:
-        sizes = sizes_for(sampled.config, asked, len(asked), sampled.page_size)
-        schedule = Schedule(is_overlapped=sampled.is_overlapped, stream_seed=sampled.model.seed)
-        worker = that_loads(make(sampled, sizes))
-        return Engine(worker, len(asked), shuffle_seed=1, schedule=schedule, operations=parts)
-
-    first, second = engine_of(run.source), engine_of(run.target)
-    for request in asked:
-        first.submit(request)
+    (first, _), (second, _) = (play_that_loads(one, backend) for one in (run.source, run.target))
+    for request in first.requests:
+        first.engine.submit(request)
     for _ in range(run.at):
-        first.step()
-    for request in first.scheduler.holders:
-        handed = first.hand_over(request)
+        first.engine.step()
+    for request in first.engine.scheduler.holders:
+        handed = first.engine.hand_over(request)
         if _is_whole(handed):
-            second.load(request.elsewhere(), handed)
-    for request in second.run():
-        prompt, sampling = request.prompt, request.sampling
-        if sampling is None:
-            expected = list(greedy_decode(run.source.model, prompt, request.max_new_tokens))
-        else:
-            expected = drawn_alone(operations, run.source.model, prompt, sampling, request.max_new_tokens)
-        what = f"output of request {request.request_id}, which goes on after {run.at} steps"
-        require(request.output == expected, what, request.output, expected)
+            second.engine.load(request.elsewhere(), handed)
+    for request in second.engine.run():
+        require_drawn_alone(backend, run.source.model, request, f"which goes on after {run.at} steps")
 
 
-def _handed_over(backend: Backend, run: LoadingRun) -> tuple[Request, HandOver] | None:
+def _handed_over(backend: Backend, run: Move) -> tuple[Request, HandOver] | None:
     """Play the first engine; return the request that goes on and what it was handed over with, None for none."""
-    asked = run.source.run.scenario.requests()
-    engine, watched = run.source.engine(backend, asked)
+    play, watched = play_that_loads(run.source, backend)
+    engine, asked = play.engine, play.requests
     ended: list[tuple[Request, HandOver]] = []
 
     def leave(name: str, holding: Holding) -> None:
@@ -154,13 +124,15 @@ def _is_whole(handed: HandOver) -> bool:
     return has_states and min(lengths.target, len(handed.text) - 1) > 0 and lengths.draft > 0
 
 
-def _go_on(backend: Backend, run: LoadingRun, request: Request, handed: HandOver | None) -> HandOver | None:
+def _go_on(backend: Backend, run: Move, request: Request, handed: HandOver | None) -> HandOver | None:
     """Play the second engine to the end; return what a third one would get of the request, None if it is refused.
 
     Beside a prefix cache a window has to begin with a page. It may have passed what a draft lacks that the target has.
     """
     neighbour = run.neighbour(request.fill)
-    engine, watched = run.target.engine(backend, [request, neighbour])
+    arrivals = tuple(Arrival(tuple(one.prompt), one.max_new_tokens) for one in (request, neighbour))
+    play, watched = play_that_loads(run.target.having(arrivals=arrivals), backend)
+    engine = play.engine
     last: list[HandOver] = []
 
     def leave(name: str, holding: Holding) -> None:
@@ -177,7 +149,7 @@ def _go_on(backend: Backend, run: LoadingRun, request: Request, handed: HandOver
         try:
             engine.load(request, handed)
         except SpecRejection as refusal:
-            is_paged = run.target.schedule.has_prefix_cache and run.target.run.scenario.page_size > 1
+            is_paged = run.target.schedule.has_prefix_cache and run.target.room.page_size > 1
             may = refusal.reason is Reason.UNMAPPED_SLOT and (is_paged or handed.lengths.draft < handed.lengths.target)
             require(may, f"refusal of {handed.lengths} of {len(handed.text)} tokens", refusal, "none")
             return None
@@ -186,7 +158,7 @@ def _go_on(backend: Backend, run: LoadingRun, request: Request, handed: HandOver
             break
         engine.step()
         engine.scheduler.check_ledger()
-    require(not engine.has_work, f"steps of {run.target.run.name}", f"more than {MOST_STEPS}", "a tenth of them")
+    require(not engine.has_work, f"steps of {run.target.worker_name}", f"more than {MOST_STEPS}", "a tenth of them")
     return last[0]
 
 
@@ -211,14 +183,20 @@ def _require_alike(what: str, got: HandOver, expected: HandOver) -> None:
 
 
 @composite
-def moved_draws(draw: st.DrawFn) -> MovedDraws:
+def moved_draws(draw: st.DrawFn) -> Move:
     """Draw requests whose drafts are compared with their target's draws, and two engines of any form."""
     source, other = draw(drawn_runs()), draw(drawn_runs())
-    target = replace(
-        source, config=other.config, is_v1=other.is_v1, page_size=other.page_size, is_overlapped=other.is_overlapped
+    pages = [source.room.page_size, other.room.page_size]
+    if max(pages) % min(pages):
+        pages[0] = pages[1]
+    target = source.having(
+        sizes=other.config,
+        is_v1=other.is_v1,
+        page_size=pages[1],
+        is_overlapped=other.schedule.is_overlapped,
     )
-    size = target.page_size if max(source.page_size, target.page_size) % min(source.page_size, target.page_size) else 0
-    return MovedDraws(replace(source, page_size=size or source.page_size), target, draw(st.integers(1, 3)))
+    at = draw(st.integers(1, 3))
+    return Move(source.having(page_size=pages[0]), target, at, number=0, lag=0, warm=0, is_ended=False)
 
 
 PROPERTIES = (

@@ -1,6 +1,6 @@
 """A law of whole runs: users get one score a token, that of the text before it, whatever the worker drafted."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -10,11 +10,11 @@ from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
-from specsim.properties.laws.support.histories import Scenario, own_worker, parts_of, tree_scenarios
+from specsim.properties.laws.support.histories import tree_scenarios
 from specsim.properties.laws.support.reported import check_reported
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
-from specsim.simulation.engine import Engine
-from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import is_telling
 
 ValueT = TypeVar("ValueT")
@@ -23,53 +23,25 @@ NOT_ONE = (0.7, 2.0)
 TEMPERATURES = (None, None, *NOT_ONE)
 
 
-@dataclass(frozen=True)
-class ReportedRun:
-    """A run, and what each of its requests asks for.
-
-    How many alternatives, which listed tokens, whether scores at temperature 1, and the temperature it is sampled at.
-    """
-
-    scenario: Scenario
-    asked: tuple[int | None, ...]
-    listed: tuple[tuple[int, ...], ...]
-    originals: tuple[bool, ...]
-    temperatures: tuple[float | None, ...]
-
-    @property
-    def schedules(self) -> tuple[Schedule, Schedule]:
-        """In turn, and overlapped, where scores are asked for when another forward has been launched."""
-        return Schedule(), Schedule(is_overlapped=True, stream_seed=self.scenario.shuffle_seed)
-
-
-def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ReportedRun) -> None:
+def tokens_are_told_of_as_plain_decoding_would(backend: Backend, scenario: Scenario) -> None:
     """Each output token comes with the log-probability that a prefill of its text gives it.
 
-    So do alternatives and the tokens that its request lists.
+    So do alternatives and the tokens that its request lists. Each run is played in turn, and overlapped, where scores
+    are asked for when another forward has been launched.
     """
-    scenario = run.scenario
-    for schedule in run.schedules:
-        worker = own_worker(backend, scenario)
-        if not is_telling(worker):
-            because = f"{worker.name} has no told()"
+    for is_overlapped in (False, True):
+        play = Play(scenario.having(is_overlapped=is_overlapped), backend)
+        if not is_telling(play.worker):
+            because = f"{play.worker.name} has no told()"
             raise WorkerRefusal(
                 SpecRejection(Reason.BAD_CONFIGURATION, what="top_logprobs", got=0, expected="None", because=because)
             )
-        operations = parts_of(backend)
-        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule, operations=operations)
-        asking = zip(run.asked, run.listed, run.originals, run.temperatures, strict=True)
-        for request, (asked, listed, is_original, temperature) in zip(scenario.requests(), asking, strict=True):
-            request.top_logprobs = asked
-            if asked is not None:
-                request.token_ids_logprob, request.has_original_logprobs = listed, is_original
-            request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)
-            engine.submit(request)
-        for request in engine.run():
+        for request in play.run().requests:
             check_reported(scenario.model, request)
 
 
 @composite
-def reported_runs(draw: DrawFn) -> ReportedRun:
+def reported_runs(draw: DrawFn) -> Scenario:
     """Draw runs on trees in which requests ask for different things, or for nothing.
 
     One that asks is sampled hot or cold and wants scores as at temperature 1, where the two differ.
@@ -87,7 +59,19 @@ def reported_runs(draw: DrawFn) -> ReportedRun:
     originals, temperatures = each(st.booleans()), each(st.sampled_from(TEMPERATURES))
     differs = draw(st.sampled_from([place for place, number in enumerate(asked) if number is not None]))
     originals[differs], temperatures[differs] = True, draw(st.sampled_from(NOT_ONE))
-    return ReportedRun(scenario, tuple(asked), tuple(listed), tuple(originals), tuple(temperatures))
+    arrivals = [
+        replace(
+            one,
+            top_logprobs=number,
+            token_ids_logprob=() if number is None else tokens,
+            has_original_logprobs=number is not None and is_original,
+            sampling=None if temperature is None else SamplingParameters(temperature, seed=seed),
+        )
+        for seed, (one, number, tokens, is_original, temperature) in enumerate(
+            zip(scenario.arrivals, asked, listed, originals, temperatures, strict=True)
+        )
+    ]
+    return scenario.having(arrivals=tuple(arrivals), stream_seed=scenario.room.shuffle_seed)
 
 
 PROPERTIES = (

@@ -1,7 +1,6 @@
 """Whole runs of multi-layer drafts: no token is lost, and every draft is that of a text which was prefilled afresh."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,17 +10,16 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
-from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
-from specsim.properties.laws.support.named_workers import worker_named
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.reference.models import load_model
-from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
-from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
@@ -29,29 +27,8 @@ WORKERS = ("multi_layer_eagle_v1", "multi_layer_eagle_v2")
 """A run is played on both."""
 
 
-@dataclass(frozen=True)
-class LayeredRun:
-    """Requests of one engine; ``retractions`` are steps after which one of those that run loses what it has.
-
-    On V1 nothing overlaps, whatever the schedule says.
-    """
-
-    model: HashModel
-    page_size: int
-    schedule: Schedule
-    prompts: tuple[tuple[int, ...], ...]
-    lengths: tuple[int, ...]
-    max_batch: int
-    retractions: tuple[int, ...]
-
-    @property
-    def config(self) -> SpecConfig:
-        """One draft step a layer."""
-        return SpecConfig(1, self.model.num_draft_layers, self.model.num_draft_layers + 1)
-
-
 @composite
-def layered_runs(draw: DrawFn) -> LayeredRun:
+def layered_runs(draw: DrawFn) -> Scenario:
     """Draw runs of one to four layers; prompts begin alike, and many are shorter than there are layers.
 
     In some, a chunk after a cached front is shorter than windows grow, so that the next one could reach into it. The
@@ -66,14 +43,21 @@ def layered_runs(draw: DrawFn) -> LayeredRun:
         num_shared = 9 if is_narrow else draw(st.sampled_from((9, 7, 9, 0, 4)))
         own = source.integers(0, SMALL_VOCABULARY, 4 if is_narrow else draw(st.sampled_from((1, 2, 3, 6)))).tolist()
         prompts.append((*common[:num_shared], *own))
-    return LayeredRun(
-        model=HashModel(
+    num_layers = 4 if is_narrow else draw(st.sampled_from((3, 4, 2, 1)))
+    agreement = draw(st.sampled_from((0.7, 0.9, 1.0, 0.4)))
+    return scenario_of(
+        SpecConfig(1, num_layers, num_layers + 1),
+        HashModel(
             SMALL_VOCABULARY,
             int(source.integers(0, 50)),
-            draw(st.sampled_from((0.7, 0.9, 1.0, 0.4))),
-            num_draft_layers=4 if is_narrow else draw(st.sampled_from((3, 4, 2, 1))),
+            agreement,
+            num_draft_layers=num_layers,
             draft_source=DraftSource.LAYERS,
         ),
+        [Arrival(prompt, draw(st.sampled_from((12, 7, 16, 2)))) for prompt in prompts],
+        max_batch=draw(st.sampled_from((2, 3))),
+        shuffle_seed=3,
+        drafter="MULTI_LAYER",
         page_size=page_size,
         schedule=Schedule(
             is_overlapped=draw(st.booleans()),
@@ -81,43 +65,33 @@ def layered_runs(draw: DrawFn) -> LayeredRun:
             stream_seed=draw(st.integers(0, 2**16)),
             has_prefix_cache=is_narrow or draw(st.booleans()),
         ),
-        prompts=tuple(prompts),
-        lengths=tuple(draw(st.sampled_from((12, 7, 16, 2))) for _ in prompts),
-        max_batch=draw(st.sampled_from((2, 3))),
-        retractions=tuple(draw(st.lists(st.integers(2, 9), max_size=2))),
+        retractions=tuple((step, -1) for step in draw(st.lists(st.integers(2, 9), max_size=2))),
     )
 
 
-def drafts_are_those_of_a_fresh_prefill(backend: Backend, run: LayeredRun) -> None:
+def drafts_are_those_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:
     """Texts are those of plain decoding; layers propose what a prefill of the text lets them, and verifies accept it.
 
     What any layer keeps of proposals that came out otherwise, of a chunk's end, of a cached front or of another request
     changes a later proposal, which seldom changes how many are accepted.
     """
-    fresh = FreshPrefills(run.model, run.config)
-    for name in WORKERS:
-        _play(backend, run, name, fresh)
+    fresh = FreshPrefills(scenario.model, scenario.config)
+    _require_proposals(Play(scenario.having(is_v1=True, is_overlapped=False), backend), fresh)
+    _require_proposals(Play(scenario, backend), fresh)
 
 
-def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") -> None:
-    """Play a run on the worker of a name; raise AssertionError where it is not what the law says."""
-    schedule = replace(run.schedule, is_overlapped=run.schedule.is_overlapped and name.endswith("v2"))
-    asked = [Request(number, list(prompt), run.lengths[number]) for number, prompt in enumerate(run.prompts)]
-    sizes = sizes_for(run.config, asked, run.max_batch, run.page_size, 0, schedule)
-    worker = worker_named(name, backend, run.config, run.model, sizes)
-    engine = Engine(worker, run.max_batch, shuffle_seed=3, schedule=schedule, operations=parts_of(backend))
-    truths = [greedy_decode(run.model, one.prompt, one.max_new_tokens + run.config.num_steps + 1) for one in asked]
-    for request in asked:
-        engine.submit(request)
-    known = [(0, 0)] * len(asked)
+def _require_proposals(play: Play, fresh: "FreshPrefills") -> None:
+    """Run a play; raise AssertionError where it is not what the law says."""
+    asked, num_steps = play.requests, play.scenario.config.num_steps
+    truths = [greedy_decode(play.scenario.model, one.prompt, one.max_new_tokens + num_steps + 1) for one in asked]
+    known = [(0, 0, 0)] * len(asked)
     is_waiting = [True] * len(asked)
-    step = 0
-    while engine.has_work:
-        engine.step()
-        engine.scheduler.check_ledger()
-        step += 1
+    for _ in play.turns():
+        play.engine.scheduler.check_ledger()
         for number, request in enumerate(asked):
-            (num_before, verifies_before), truth, output = known[number], truths[number], request.output
+            (num_before, verifies_before, retractions_before), truth = known[number], truths[number]
+            output = request.output
+            is_waiting[number] |= request.num_retractions > retractions_before
             require(output == truth[: len(output)], f"output of request {number}", output, truth)
             # NOTE: a step that resolves a prefill, which outputs one token, may go on with a verify.
             if is_waiting[number] and len(output) > num_before:
@@ -129,17 +103,13 @@ def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") 
             expected = min(num_right + 1, request.max_new_tokens - num_before)
             got = len(output) - num_before
             require(got == expected, f"tokens of {text}, {output[num_before - 1]} after a verify", got, expected)
-        known = [(len(request.output), request.counters.num_verifies) for request in asked]
-        carried = worker.state()
-        for request in engine.scheduler.running:
+        known = [(len(one.output), one.counters.num_verifies, one.num_retractions) for one in asked]
+        carried = play.worker.state()
+        for request in play.engine.scheduler.running:
             if request.output:
                 # NOTE: what is launched ahead is after the output; a text goes on as it would alone.
                 text = [*request.prompt, *truths[request.request_id]][: int(carried["seq_lens"][request.row])]
                 require_equal(f"proposals after {text}", carried["topk_index"][request.row], fresh.proposals(text))
-        if step in run.retractions and engine.scheduler.running:
-            retracted = engine.scheduler.running[-1]
-            is_waiting[retracted.request_id] = True
-            engine.scheduler.retract(retracted)
 
 
 class FreshPrefills:

@@ -1,6 +1,5 @@
 """Whole runs that draft from an n-gram store: no token is lost, and every draft is that of all that was said."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,8 +11,6 @@ from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import parts_of
-from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import (
     EXACT_AND_ROUNDED,
     Path,
@@ -22,14 +19,12 @@ from specsim.properties.laws.support.ngram_oracle import (
     created_nodes,
     merged_nodes,
 )
-from specsim.simulation.engine import Engine
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing
-from specsim.simulation.pools import sizes_for
-from specsim.simulation.requests import Request
 
-V2 = "ngram_v2"
 OPERATIONS = (
     "NgramStore",
     "draft_with_corpora",
@@ -39,21 +34,9 @@ OPERATIONS = (
 )
 
 
-@dataclass(frozen=True)
-class NgramRun:
-    """Requests that join together, and a store that is empty when they do."""
-
-    parameters: NgramParameters
-    model: HashModel
-    page_size: int
-    prompts: tuple[Path, ...]
-    lengths: tuple[int, ...]
-    name: str
-
-
 @composite
-def ngram_runs(draw: DrawFn, name: str = "ngram") -> NgramRun:
-    """Draw runs over few tokens, whose texts soon repeat, of the worker of a name."""
+def ngram_runs(draw: DrawFn, is_v1: bool = True) -> Scenario:
+    """Draw runs over few tokens, whose texts soon repeat, and whose requests join together."""
     max_depth, num_nodes = draw(st.sampled_from((5, 3, 2))), draw(st.sampled_from((6, 2, 8, 12)))
     vocab, seed = draw(st.sampled_from((4, 2, 3))), draw(st.integers(0, 2**16))
     text, num_requests = np.random.default_rng(seed), draw(st.sampled_from((4, 2, 1)))
@@ -68,32 +51,29 @@ def ngram_runs(draw: DrawFn, name: str = "ngram") -> NgramRun:
         corpus_budget=draw(st.sampled_from((num_nodes - 1, (num_nodes + 1) // 2, 1))),
     )
     prompts = [tuple(text.integers(0, vocab, draw(st.integers(1, 7))).tolist()) for _ in range(num_requests)]
-    lengths = tuple(draw(st.sampled_from((20, 12, 5, 1))) + place for place in range(num_requests))
-    model = HashModel(vocab, seed % 50, 0.7)
-    return NgramRun(parameters, model, draw(st.sampled_from((1, 1, 3))), tuple(prompts), lengths, name)
+    lengths = [draw(st.sampled_from((20, 12, 5, 1))) + place for place in range(num_requests)]
+    arrivals = [Arrival(prompt, length) for prompt, length in zip(prompts, lengths, strict=True)]
+    model, page_size = HashModel(vocab, seed % 50, 0.7), draw(st.sampled_from((1, 1, 3)))
+    return scenario_of(parameters, model, arrivals, num_requests, 1, drafter="NGRAM", is_v1=is_v1, page_size=page_size)
 
 
-def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> None:
+def drafts_are_those_of_all_that_was_said(backend: Backend, scenario: Scenario) -> None:
     """Texts are those of plain decoding, and every verify accepts what a list of the last windows lets it accept.
 
     An engine steps beside a plain store that reads the ends of its texts, with V2 a verify late.
     """
-    pairs = enumerate(zip(run.prompts, run.lengths, strict=True))
-    asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
-    sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
-    worker = worker_named(run.name, backend, run.parameters, run.model, sizes)
-    engine = Engine(worker, len(asked), shuffle_seed=1, operations=parts_of(backend))
-    plain = PlainStore(run.parameters)
-    store = require_present("store", storing(worker)).store
-    reach = run.parameters.num_draft_tokens
-    truths = [greedy_decode(run.model, request.prompt, request.max_new_tokens + reach) for request in asked]
+    play, parameters = Play(scenario, backend), scenario.drafting.sizes
+    engine, asked, plain = play.engine, play.requests, PlainStore(parameters)
+    store = require_present("store", storing(play.worker)).store
+    reach = parameters.num_draft_tokens
+    truths = [greedy_decode(scenario.model, request.prompt, request.max_new_tokens + reach) for request in asked]
     for request in asked:
         engine.submit(request)
     while engine.has_work:
         running = [request for request in asked if request.finish is None]
         texts = [request.output or truths[request.request_id][:1] for request in running]
         expected = [
-            _lengths_after(plain, run.parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
+            _lengths_after(plain, parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
             for request, text in zip(running, texts, strict=True)
         ]
         counted = [request.counters.num_accepted_drafts for request in running]
@@ -117,8 +97,8 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
         for request, text in zip(running, texts, strict=True):
             if request in verified:
                 # NOTE: the host of V2 does not know yet what the verify output.
-                said = text if run.name == V2 else request.output
-                plain.insert(tuple([*request.prompt, *said][-run.parameters.max_depth :]))
+                said = request.output if scenario.is_v1 else text
+                plain.insert(tuple([*request.prompt, *said][-parameters.max_depth :]))
         for name in ("num_nodes", "num_forgotten"):
             got, wanted_count = getattr(store, name), getattr(plain, name)
             require(got == wanted_count, f"{name} of the store", got, wanted_count)
@@ -139,15 +119,15 @@ def _lengths_after(plain: PlainStore, sizes: NgramParameters, text: Path, truth:
     return found
 
 
-def drafts_of_v2_are_those_of_all_that_was_said_a_verify_before(backend: Backend, run: NgramRun) -> None:
+def drafts_of_v2_are_those_of_all_that_was_said_a_verify_before(backend: Backend, scenario: Scenario) -> None:
     """The same of V2, whose store learns what a verify output with the next one."""
-    drafts_are_those_of_all_that_was_said(backend, run)
+    drafts_are_those_of_all_that_was_said(backend, scenario)
 
 
 PROPERTIES = tuple(
-    state_of_runs("ngram_engine", law, partial(ngram_runs, name=name), OPERATIONS, plays=(name,), least_examples=3)
-    for law, name in (
-        (drafts_are_those_of_all_that_was_said, "ngram"),
-        (drafts_of_v2_are_those_of_all_that_was_said_a_verify_before, V2),
+    state_of_runs("ngram_engine", law, partial(ngram_runs, is_v1=is_v1), OPERATIONS, plays=(name,), least_examples=3)
+    for law, name, is_v1 in (
+        (drafts_are_those_of_all_that_was_said, "ngram", True),
+        (drafts_of_v2_are_those_of_all_that_was_said_a_verify_before, "ngram_v2", False),
     )
 )

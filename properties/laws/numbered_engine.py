@@ -8,49 +8,48 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
-from specsim.properties.laws.support.histories import iterations_of, last_verify_input, require_decoded_alone
 from specsim.properties.laws.support.numbered_runs import (
-    NumberedRun,
-    PatternNumbers,
+    count_numbers,
     numbered_grammars,
     numbered_runs,
     numbered_runs_of_eagle,
 )
 from specsim.properties.laws.worker import check_goes_on
 from specsim.properties.property import OF_ENGINES
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.schedule import Schedule
 
 _CALLED = ("argmax_target_predict", "target_verify_metadata", "verify_tree_greedy")
 _READ = (*_CALLED, "traverse_tree")
 
 
-def numbers_of_drafts_change_no_output(backend: Backend, run: NumberedRun) -> None:
+def numbered_play(scenario: Scenario, backend: Backend) -> Play:
+    """Return a play that counts what it reaches by the numbers of its requests."""
+    return Play(scenario, backend, has_own_scheduler=True, observer=count_numbers)
+
+
+def numbers_of_drafts_change_no_output(backend: Backend, scenario: Scenario) -> None:
     """Outputs are those of plain decoding, no one accepts more than it drafts, and slots have one owner."""
-    numbers, worker = run.numbers(), run.own_worker(backend)
-    engine = run.engine(backend, worker, numbers)
-    for number, iteration in enumerate(iterations_of(engine)):
-        engine.scheduler.check_ledger()
-        own, drafts = numbers.noted[number], iteration.num_accepted_drafts.tolist()
+    play = numbered_play(scenario, backend)
+    for number, iteration in enumerate(play.iterations()):
+        play.engine.scheduler.check_ledger()
+        own, drafts = play.numbers.calls[number][1], iteration.num_accepted_drafts.tolist()
         is_possible = all(0 <= count <= most for count, most in zip(drafts, own, strict=True))
         require(is_possible, f"num_accepted_drafts of iteration {number}", drafts, f"at most {own}")
-    for request in engine.scheduler.finished:
-        output = greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens)
-        require(request.output == output, f"output of request {request.request_id}", request.output, output)
+    play.require_outputs()
 
 
-def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> None:
+def nodes_beyond_a_number_are_no_drafts(backend: Backend, scenario: Scenario) -> None:
     """A verify reaches the nodes of each request down to its own depth; others hold no token and hang from nothing.
 
     A chain is as wide as its widest request, and figures are over the drafts that there were.
     """
-    numbers, worker = run.numbers(), run.own_worker(backend)
-    engine, positions = run.engine(backend, worker, numbers), PositionCounters()
-    for number, iteration in enumerate(iterations_of(engine)):
-        phase, own = last_verify_input(worker), numbers.noted[number]
+    play, positions = numbered_play(scenario, backend), PositionCounters()
+    for number, iteration in enumerate(play.iterations()):
+        phase, own = play.last_verify_input(), play.numbers.calls[number][1]
         width = phase.num_draft_tokens
-        if run.scenario.config.topk == 1:
+        if scenario.config.topk == 1:
             require(width == path_width(max(own)), f"num_draft_tokens of {own}", width, path_width(max(own)))
         depths = phase.positions.reshape(-1, width) - phase.seq_lens[:, None]
         is_draft = (depths > 0) & (depths <= np.array(own)[:, None])
@@ -67,40 +66,31 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
             (depths * is_draft).max(axis=1).tolist(),
             iteration.num_accepted_drafts.tolist(),
         )
-        require(engine.positions == positions, f"figures after iteration {number}", engine.positions, positions)
+        got = play.engine.positions
+        require(got == positions, f"figures after iteration {number}", got, positions)
 
 
-def drafts_go_on_as_if_no_request_had_rested(backend: Backend, run: NumberedRun) -> None:
+def drafts_go_on_as_if_no_request_had_rested(backend: Backend, scenario: Scenario) -> None:
     """After every iteration both caches, and what starts the next drafts, are those of a fresh prefill."""
-    worker = run.own_worker(backend)
-    engine = run.engine(backend, worker, run.numbers())
-    for _ in iterations_of(engine):
-        check_goes_on(engine, run.scenario)
+    play = numbered_play(scenario, backend)
+    for _ in play.iterations():
+        check_goes_on(play.engine, scenario)
 
 
-def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: NumberedRun) -> None:
+def grammars_read_the_drafts_of_their_own_requests(backend: Backend, scenario: Scenario) -> None:
     """A request with a grammar outputs what plain decoding does under it, whatever its neighbours draft."""
-    worker = run.own_worker(backend)
-    engine = run.engine(backend, worker, run.numbers())
-    for _ in iterations_of(engine):
-        engine.scheduler.check_ledger()
-    for request in engine.scheduler.finished:
-        require_decoded_alone(run.scenario.model, request)
+    numbered_play(scenario, backend).run(checks_ledger=True).require_outputs()
 
 
-def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: NumberedRun) -> None:
+def numbers_are_taken_as_the_reference_takes_them(backend: Backend, scenario: Scenario) -> None:
     """Every phase of every iteration hands over what the reference's does, request by request."""
-    worker = run.own_worker(backend)
-    schedule = Schedule(
-        run.is_overlapped, stream_seed=run.scenario.shuffle_seed, num_drafts=PatternNumbers(run.pattern)
-    )
     divergence = find_divergence(
-        run.believed_worker(),
-        worker,
-        run.requests(),
-        max_batch=run.scenario.max_batch,
-        shuffle_seed=run.scenario.shuffle_seed,
-        schedule=schedule,
+        Play(scenario).worker,
+        Play(scenario, backend).worker,
+        scenario.requests(),
+        max_batch=scenario.room.max_batch,
+        shuffle_seed=scenario.room.shuffle_seed,
+        schedule=scenario.schedule,
     )
     require(divergence is None, "first divergence", divergence, "none")
 

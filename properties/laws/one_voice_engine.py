@@ -1,20 +1,20 @@
 """Laws of whole runs of several ranks on the same requests: whatever each of them computes, all commit the same."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.conformance.backend import Backend, load
-from specsim.conformance.completed import Completed
+from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import start
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.support.padded_runs import PaddedRun, padded_runs
-from specsim.reference.models import load_model
+from specsim.properties.laws.support.padded_runs import padded_runs, waiting_of
+from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.requests import Request
 
 OfRank = Callable[[Any, int, int], Any]
@@ -22,14 +22,6 @@ OfRank = Callable[[Any, int, int], Any]
 
 CHANGED = 0.5
 """The share of values whose last bits a rank computes otherwise."""
-
-
-@dataclass(frozen=True)
-class SharedRun:
-    """A run that so many ranks play."""
-
-    run: PaddedRun
-    num_ranks: int
 
 
 class OfAnotherRank:
@@ -95,47 +87,42 @@ def with_last_bits(values: Any, rank: int, axis: int) -> Any:
     return np.where(generator.random(tied.shape) < CHANGED, last_bits, tied).astype(tied.dtype)
 
 
-def ranks_of_one_batch_commit_the_same(backend: Backend, shared: SharedRun) -> None:
+def ranks_of_one_batch_commit_the_same(backend: Backend, scenario: Scenario) -> None:
     """Each rank outputs and counts what the first one does, which is what it would alone; no rank leaves the others."""
-    _require_same(backend, shared, np.roll)
+    _require_same(backend, scenario, np.roll)
 
 
-def last_bits_of_ranks_change_no_output(backend: Backend, shared: SharedRun) -> None:
+def last_bits_of_ranks_change_no_output(backend: Backend, scenario: Scenario) -> None:
     """The same where what ranks compute differs in last bits alone, and those decide: the best tokens tie."""
-    _require_same(backend, shared, with_last_bits)
+    _require_same(backend, scenario, with_last_bits)
 
 
-def _require_same(backend: Backend, shared: SharedRun, of_rank: OfRank) -> None:
-    reported, lost = run_threads(shared.num_ranks, partial(_run_one, backend, shared.run, of_rank))
+def _require_same(backend: Backend, scenario: Scenario, of_rank: OfRank) -> None:
+    num_ranks, options = scenario.ranks.num_ranks, waiting_of(scenario)
+    reported, lost = run_threads(num_ranks, partial(_run_one, backend, scenario, of_rank))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
-    first = OfAnotherRank(load_model(shared.run.scenario.model), 0, of_rank)
-    alone = start(shared.run.worker_on(first), shared.run.scenario)
-    for request in shared.run.requests():
-        alone.submit(request)
-    alone.run()
-    expected = _reported(alone.scheduler.finished)
+    alone = Play(scenario, wrap=lambda model: OfAnotherRank(model, 0, of_rank), options=options)
+    expected = _reported(alone.run().finished)
     for rank, finished in enumerate(reported):
         got = _reported(finished)
         require(got == expected, f"what requests of rank {rank} came to", got, expected)
 
 
-def _run_one(backend: Backend, run: PaddedRun, of_rank: OfRank, group: LocalGroup) -> list[Request]:
-    operations = Completed(backend, load("specsim.reference"))
-    own = OfAnotherRank(load_model(run.scenario.model, operations), group.rank, of_rank)
-    model = backend.host("OneVoiceModel")(own, group)
-    engine = start(run.worker_on(model, operations=operations), run.scenario, backend)
-    for request in run.requests():
-        engine.submit(request)
-    engine.run()
-    return engine.scheduler.finished
+def _run_one(backend: Backend, scenario: Scenario, of_rank: OfRank, group: LocalGroup) -> list[Request]:
+    def wrap(model: Any) -> Any:
+        return backend.host("OneVoiceModel")(OfAnotherRank(model, group.rank, of_rank), group)
+
+    return Play(scenario, operations=parts_of(backend), wrap=wrap, options=waiting_of(scenario)).run().finished
 
 
 def _reported(requests: list[Request]) -> list[Any]:
     return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
 
-def _shared_runs() -> st.SearchStrategy[SharedRun]:
-    return st.builds(SharedRun, padded_runs(has_shares=False), st.integers(2, 3))
+@composite
+def _shared_runs(draw: st.DrawFn) -> Scenario:
+    """Draw a run that two or three ranks play."""
+    return draw(padded_runs(has_shares=False)).having(num_ranks=draw(st.integers(2, 3)))
 
 
 PROPERTIES = tuple(

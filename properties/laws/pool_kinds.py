@@ -5,19 +5,21 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import believed_worker, play, start, tagged_pools
+from specsim.properties.laws.support.histories import tagged_pools
 from specsim.properties.laws.support.pool_runs import (
     COMPOSED,
-    PoolRun,
     composed_runs,
+    kinds_of,
+    must_be_refused,
     recurrent_runs,
     runs_of_any_kind,
     unmovable_runs,
 )
 from specsim.properties.laws.worker import check_tags_at, expected_tags
+from specsim.properties.runs.play import Play, require_in_step
+from specsim.properties.runs.scenario import Scenario
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
-from specsim.simulation.history import first_divergence
-from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, PoolKind, tags_of
 
 OPERATIONS = (*SPINE, "move_indexer_cache", "get_recurrent_steps", "commit_recurrent_states")
@@ -26,30 +28,30 @@ OPERATIONS = (*SPINE, "move_indexer_cache", "get_recurrent_steps", "commit_recur
 POOLS = ("target_kv", "draft_kv")
 
 
-def all_of_an_entry_moves(backend: Backend, run: PoolRun) -> None:
+def all_of_an_entry_moves(backend: Backend, scenario: Scenario) -> None:
     """After every iteration each committed position reads as its own token, in every component, on both sides."""
     for kind in COMPOSED:
-        _check_entries(backend, run.stored_in(kind, kind))
+        _check_entries(backend, scenario.having(target_pool=kind, draft_pool=kind))
 
 
-def _check_entries(backend: Backend, run: PoolRun) -> None:
-    engine = run.engine(backend)
-    for _ in play([engine], run.scenario):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
+def _check_entries(backend: Backend, scenario: Scenario) -> None:
+    play = Play(scenario, backend)
+    for _ in play.turns():
+        state = play.worker.state()
+        for request in play.engine.scheduler.running:
             slots = np.array(request.slots[: request.num_committed], dtype=np.int64)
-            expected = expected_tags(run.scenario.model, request.fill)
-            for name, kind, tags in zip(tagged_pools(backend), run.kinds, expected, strict=False):
+            expected = expected_tags(scenario.model, request.fill)
+            for name, kind, tags in zip(tagged_pools(backend), kinds_of(scenario), expected, strict=False):
                 check_tags_at(name, tags_of(kind, state[name], slots), request, tags)
 
 
-def recurrent_state_is_behind_the_last_token(backend: Backend, run: PoolRun) -> None:
+def recurrent_state_is_behind_the_last_token(backend: Backend, scenario: Scenario) -> None:
     """After every iteration the states of a request are those after its committed tokens, in a used row too."""
-    engine = run.engine(backend)
-    for _ in play([engine], run.scenario):
-        states = engine.worker.state()["states"]
-        for request in engine.scheduler.running:
-            text, prefix = request.fill[: request.num_committed], Prefix(run.scenario.model)
+    play = Play(scenario, backend)
+    for _ in play.turns():
+        states = play.worker.state()["states"]
+        for request in play.engine.scheduler.running:
+            text, prefix = request.fill[: request.num_committed], Prefix(scenario.model)
             for token in text:
                 prefix.append(token)
             last = [*([0] * CONVOLUTION_WIDTH), *text][-CONVOLUTION_WIDTH:]
@@ -60,33 +62,25 @@ def recurrent_state_is_behind_the_last_token(backend: Backend, run: PoolRun) -> 
                 require(got == expected, f"states[{component}] of request {request.request_id}", got, expected)
 
 
-def storage_changes_no_phase(backend: Backend, run: PoolRun) -> None:
+def storage_changes_no_phase(backend: Backend, scenario: Scenario) -> None:
     """Every phase hands over what the reference's does where both sides store plain keys and values."""
-    plain = run.stored_in(PoolKind.MHA, PoolKind.MHA).scenario
-    reference, engine = start(believed_worker(plain), plain), run.engine(backend)
-    for number, (expected, got) in enumerate(play([reference, engine], run.scenario)):
-        require((expected is None) == (got is None), f"iteration {number}", got, expected)
-        if expected is not None:
-            divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
-            require(divergence is None, f"first difference of {'-'.join(run.kinds)}", divergence, "none")
+    plain = scenario.having(target_pool=PoolKind.MHA, draft_pool=PoolKind.MHA)
+    for _ in require_in_step(Play(plain), Play(scenario, backend)):
+        pass
 
 
-def a_pool_that_cannot_move_is_refused(backend: Backend, run: PoolRun) -> None:
+def a_pool_that_cannot_move_is_refused(backend: Backend, scenario: Scenario) -> None:
     """A worker that would have to move such a pool refuses it before the first token; any other loses nothing."""
     try:
-        engine = run.engine(backend)
+        play = Play(scenario, backend)
     except SpecRejection as refusal:
         if isinstance(refusal, WorkerRefusal) and refusal.reason is not Reason.NO_MOVE:
             raise
         require(refusal.reason is Reason.NO_MOVE, "reason of the refusal", refusal.reason, Reason.NO_MOVE)
-        require(run.must_be_refused, "a pool that nothing moves", "refused", "taken")
+        require(must_be_refused(scenario), "a pool that nothing moves", "refused", "taken")
         return
-    require(not run.must_be_refused, "a pool that has to move, and cannot", "taken", "refused")
-    for _ in play([engine], run.scenario):
-        pass
-    for request in engine.scheduler.finished:
-        expected = greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
-        require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
+    require(not must_be_refused(scenario), "a pool that has to move, and cannot", "taken", "refused")
+    play.run().require_outputs()
 
 
 PROPERTIES = tuple(

@@ -1,23 +1,19 @@
 """Laws of whole runs whatever the schedule: overlap, chunks, retraction and abort change no token and lose no slot."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 from specsim.conformance.backend import Backend
-from specsim.host.stopping import FinishReason
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import tagged_pools
 from specsim.properties.laws.support.scheduled_runs import (
-    ScheduledRun,
     aborted_runs,
-    finished,
     overlapped_runs,
-    play,
     scheduled_runs,
 )
 from specsim.properties.laws.worker import check_tags, expected_tags
 from specsim.properties.property import OF_ENGINES
-from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 
 DECISIONS = (
     "chunk_length",
@@ -41,30 +37,16 @@ DECISIONS = (
 """What the scheduler and the results of a run ask, and what its memory is built from."""
 
 
-def schedules_change_no_token(backend: Backend, run: ScheduledRun) -> None:
+def schedules_change_no_token(backend: Backend, scenario: Scenario) -> None:
     """Every request outputs what it outputs token by token; an aborted one as much of it as it came to."""
-    engine = run.engine(backend)
-    for _ in play(run, engine):
-        pass
-    done = finished(engine)
-    expected_ids = list(range(len(run.scenario.arrivals)))
-    require([one.request_id for one in done] == expected_ids, "ended requests", len(done), len(expected_ids))
-    for request in done:
-        what = f"output of request {request.request_id}"
-        if request.finish_reason is FinishReason.ABORT:
-            require(request.request_id in run.aborted, what, "aborted", "decoded to its end")
-            whole = greedy_decode(run.scenario.model, request.prompt, max(len(request.output), 1))
-            require(request.output == whole[: len(request.output)], what, request.output, whole)
-            continue
-        expected = greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
-        require(request.output == expected, what, request.output, expected)
+    Play(scenario, backend, has_own_scheduler=True).run().require_outputs()
 
 
-def schedules_lose_no_slot(backend: Backend, run: ScheduledRun) -> None:
+def schedules_lose_no_slot(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot and row has one owner, and at the end none has."""
-    engine = run.engine(backend)
-    scheduler = engine.scheduler
-    for _ in play(run, engine):
+    play = Play(scenario, backend, has_own_scheduler=True)
+    scheduler = play.engine.scheduler
+    for _ in play.turns():
         scheduler.check_ledger()
         num_holders = len(scheduler.holders)
         require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
@@ -76,31 +58,31 @@ def schedules_lose_no_slot(backend: Backend, run: ScheduledRun) -> None:
     require(num_free == sizes.num_rows - 1, "free rows at the end", num_free, "all")
 
 
-def committed_kv_outlives_every_schedule(backend: Backend, run: ScheduledRun) -> None:
+def committed_kv_outlives_every_schedule(backend: Backend, scenario: Scenario) -> None:
     """Whatever is queued, what is committed and resolved holds the tags of its own tokens, in target and draft."""
-    engine = run.engine(backend)
-    for _ in play(run, engine):
-        state = engine.worker.state()
-        unanswered = engine.scheduler.unanswered
-        for request in engine.scheduler.running:
+    play = Play(scenario, backend, has_own_scheduler=True)
+    for _ in play.turns():
+        state = play.worker.state()
+        unanswered = play.engine.scheduler.unanswered
+        for request in play.engine.scheduler.running:
             if any(request is one for one in unanswered):
                 continue
-            expected = expected_tags(run.scenario.model, request.fill)
+            expected = expected_tags(scenario.model, request.fill)
             for name, tags in zip(tagged_pools(backend), expected, strict=False):
                 check_tags(name, state[name], request, tags)
 
 
-def an_abort_ends_at_the_next_result(backend: Backend, run: ScheduledRun) -> None:
+def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> None:
     """A running request that is aborted ends with its next result: V1 outputs one token of it, V2 all of them.
 
     Whatever it owns goes back.
     """
-    engine = run.engine(backend)
-    flagged: dict[int, int] = {}
-    for step in play(run, engine):
+    play = Play(scenario, backend, has_own_scheduler=True)
+    engine, flagged = play.engine, dict[int, int]()
+    for step, _ in enumerate(play.turns()):
         engine.scheduler.check_ledger()
         for request in engine.scheduler.finished:
-            if request.request_id in flagged and run.scenario.is_v1:
+            if request.request_id in flagged and scenario.is_v1:
                 got, expected = len(request.output), flagged[request.request_id] + 1
                 require(got <= expected, f"output of aborted request {request.request_id}", got, f"at most {expected}")
         waiting = engine.scheduler.unanswered
@@ -109,19 +91,18 @@ def an_abort_ends_at_the_next_result(backend: Backend, run: ScheduledRun) -> Non
         flagged = {
             request.request_id: len(request.output)
             for request in engine.scheduler.running
-            if request.request_id in {number for when, number in run.aborts if when == step + 1}
+            if request.request_id in {number for when, number in scenario.course.aborts if when == step + 1}
         }
 
 
-def overlap_changes_no_counter(backend: Backend, run: ScheduledRun) -> None:
+def overlap_changes_no_counter(backend: Backend, scenario: Scenario) -> None:
     """Without retractions a request counts, outputs and ends the same whether its results come at once or late."""
-    calm = replace(run, retractions=(), schedule=replace(run.schedule, promised=Fraction(1)))
-    in_turn = replace(calm, schedule=replace(calm.schedule, is_overlapped=False))
-    engines = [one.engine(backend) for one in (calm, in_turn)]
-    for one, engine in zip((calm, in_turn), engines, strict=True):
-        for _ in play(one, engine):
-            pass
-    for late, early in zip(*(finished(engine) for engine in engines), strict=True):
+    calm = scenario.having(retractions=(), promised=Fraction(1))
+    plays = [
+        Play(calm.having(is_overlapped=is_overlapped), backend, has_own_scheduler=True).run()
+        for is_overlapped in (scenario.schedule.is_overlapped, False)
+    ]
+    for late, early in zip(*(one.finished for one in plays), strict=True):
         for name in ("output", "finish", "counters"):
             got, expected = vars(late)[name], vars(early)[name]
             require(got == expected, f"{name} of request {late.request_id}", got, expected)

@@ -1,6 +1,6 @@
 """Laws of the state that a worker carries: KV tags of target and draft, proposals, and agreement step by step."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,13 @@ from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import (
-    Scenario,
-    asking,
-    believed_worker,
-    own_worker,
-    play,
-    scenarios,
-    start,
-    trees_or_any_scenario,
-)
+from specsim.properties.laws.support.histories import asking, scenarios, trees_or_any_scenario
+from specsim.properties.runs.play import Play, require_in_step, side_by_side
+from specsim.properties.runs.scenario import Scenario
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
@@ -75,11 +67,10 @@ def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected:
 
 def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
     """Check every committed entry of the target's pool (0) or the draft's (1) after every iteration."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    name = ("target_kv", "draft_kv")[pool]
-    for _ in play([engine], scenario):
-        buffers = engine.worker.state()[name]
-        for request in engine.scheduler.running:
+    play, name = Play(scenario, backend), ("target_kv", "draft_kv")[pool]
+    for _ in play.turns():
+        buffers = play.worker.state()[name]
+        for request in play.engine.scheduler.running:
             check_tags(name, buffers, request, expected_tags(scenario.model, [*request.prompt, *request.output])[pool])
 
 
@@ -95,11 +86,11 @@ def draft_cache_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario)
 
 def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Scenario) -> None:
     """What starts the next draft equals what a fresh prefill of the same tokens would start it with."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for _ in play([engine], scenario):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
-            bonus, expected = _prefilled(scenario, [*request.prompt, *request.output][:-1], engine.worker.sizes)
+    play = Play(scenario, backend)
+    for _ in play.turns():
+        state = play.worker.state()
+        for request in play.engine.scheduler.running:
+            bonus, expected = _prefilled(scenario, [*request.prompt, *request.output][:-1], play.worker.sizes)
             require(bonus == request.output[-1:], "bonus token", request.output[-1], bonus[0])
             _check_carried(state, request, expected)
 
@@ -131,18 +122,18 @@ def _check_carried(state: dict[str, Any], request: Request, expected: dict[str, 
 
 def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:
     """The carried length is the committed one, and every tree sits on it."""
-    engine = start(own_worker(backend, scenario), scenario, backend)
+    play = Play(scenario, backend)
     lengths: dict[int, int] = {}
-    for (iteration,) in play([engine], scenario):
-        state = engine.worker.state()
+    for iteration in play.turns():
+        state = play.worker.state()
         if iteration is not None:
-            verify_input = engine.worker.phases()[1]
+            verify_input = play.worker.phases()[1]
             positions = vars(verify_input)["positions"].reshape(-1, scenario.config.num_draft_tokens)
             roots, starts = positions[:, 0].tolist(), vars(verify_input)["seq_lens"].tolist()
             require(roots == starts, "root positions", roots, starts)
             is_below = positions < positions[:, :1]
             require(not np.any(is_below), "positions", positions.tolist(), "at least that of their root")
-        for request in engine.scheduler.running:
+        for request in play.engine.scheduler.running:
             length = int(state["seq_lens"][request.row])
             require(length == request.num_committed, "seq_lens", length, request.num_committed)
             least = lengths.get(request.request_id, 0)
@@ -156,30 +147,26 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
     The first difference is named. Where drafts are the implementation's own, outputs and reports to users are
     compared alone: iterations differ.
     """
-    reference = start(believed_worker(scenario), scenario)
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    scenario = asking(scenario) if is_telling(engine.worker) else scenario
-    asked, reported = [scenario.requests() for _ in range(2)], ReportedPairs(reference.worker.model.description)
-    for pair in zip(*asked, strict=True):
+    reference, tried = plays = Play(scenario), Play(scenario, backend)
+    reported = ReportedPairs(reference.worker.model.description)
+    for one in plays:
+        one.requests = asking(scenario).requests() if is_telling(tried.worker) else one.requests
+    for pair in zip(reference.requests, tried.requests, strict=True):
         reported.add(*pair)
     if backend.limits.has_own_drafts:
-        _require_same_ends(play([reference, engine], scenario, asked), asked, reported)
+        _require_same_ends(reference, tried, reported)
         return
-    for number, (expected, got) in enumerate(play([reference, engine], scenario, asked)):
-        require((expected is None) == (got is None), f"iteration {number}", got, expected)
-        divergence = None
-        if expected is not None:
-            divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
-        divergence = divergence or reported.first_divergence(number)
+    for number, _ in enumerate(require_in_step(reference, tried)):
+        divergence = reported.first_divergence(number)
         if divergence is not None:
             raise AssertionError(str(divergence))
 
 
-def _require_same_ends(turns: Iterable[object], asked: Sequence[Sequence[Request]], reported: ReportedPairs) -> None:
-    """Play two engines to their ends; raise AssertionError unless requests end alike and users get the same reports."""
-    for _ in turns:
+def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) -> None:
+    """Run two plays to their ends; raise AssertionError unless requests end alike and users get the same reports."""
+    for _ in side_by_side(reference, tried):
         pass
-    for one, other in zip(*asked, strict=True):
+    for one, other in zip(reference.requests, tried.requests, strict=True):
         for field in ("output", "finish"):
             expected, got = getattr(one, field), getattr(other, field)
             require(got == expected, f"{field} of request {one.request_id}", got, expected)

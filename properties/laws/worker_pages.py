@@ -5,31 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
 from specsim.counts import floor_to
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.histories import (
-    Scenario,
-    believed_worker,
-    model_for,
-    own_worker,
-    paged_scenarios,
-    play,
-    start,
-)
+from specsim.properties.laws.support.histories import paged_scenarios
 from specsim.properties.laws.support.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.laws.worker import check_tags, expected_tags
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.history import first_divergence
+from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
+from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.models.batches import DraftStepBatch
-from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.pools import sizes_for
-from specsim.simulation.worker import Worker
 
 OPERATIONS = (
     "align_evict_mask_to_page_size",
@@ -50,13 +37,10 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
 
     Every phase is that of the reference, and at the end all pages are free.
     """
-    believed = start(believed_worker(scenario), scenario)
-    engine = start(own_worker(backend, scenario), scenario, backend)
-    for number, (expected, got) in enumerate(play([believed, engine], scenario)):
+    play = Play(scenario, backend)
+    engine, take_turns = play.engine, side_by_side if backend.limits.has_own_drafts else require_in_step
+    for _ in take_turns(Play(scenario), play):
         engine.scheduler.check_ledger()
-        if expected is not None and got is not None and not backend.limits.has_own_drafts:
-            divergence = first_divergence(number, believed.worker.phases(), engine.worker.phases())
-            require(divergence is None, f"iteration {number}", divergence, "the phases of the reference")
         state = engine.worker.state()
         for request in engine.scheduler.running:
             written = state["req_to_token"][request.row, : len(request.slots)].tolist()
@@ -65,10 +49,8 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
             pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
             for name, tags in zip(pools, both, strict=False):
                 check_tags(name, state[name], request, tags)
-    for request in engine.scheduler.finished:
-        text = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
-        require(request.output == text, f"output of request {request.request_id}", request.output, text)
-    size, sizes = scenario.page_size, engine.scheduler.sizes
+    play.require_outputs()
+    size, sizes = scenario.room.page_size, engine.scheduler.sizes
     num_free, everything = engine.scheduler.memory.allocator.num_free, floor_to(sizes.num_slots, size) - size
     require(num_free == everything, "free slots at the end", num_free, everything)
 
@@ -93,23 +75,18 @@ def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario)
                     got, expected = buffer[page.copies].tolist(), buffer[page.text].tolist()
                     require(got == expected, f"{name}[{layer}] in front of beam {beam} of row {row}", got, expected)
 
-    engine = start(_watched_worker(backend, scenario, look), scenario, backend)
-    for _ in play([engine], scenario):
-        engine.scheduler.check_ledger()
+    def watch(model: Any) -> WatchedModel:
+        return WatchedModel(model, scenario.room.page_size, look)
+
+    _watched_play(backend, scenario, watch).run(checks_ledger=True)
 
 
-def _watched_worker(backend: Backend, scenario: Scenario, look: Any) -> Worker:
-    """Return an implementation's own worker on a model that is watched, or the reference's on its copies."""
-    config, size = scenario.config, scenario.page_size
-    sizes = sizes_for(config, scenario.requests(), scenario.max_batch, size)
-    if backend.own_worker(scenario.is_v1) is not None:
-        model = WatchedModel(model_for(backend, scenario.model), size, look)
-        own: Worker = backend.build_worker(EAGLE_V1 if scenario.is_v1 else EAGLE_V2, config, model, sizes)
-        return own
+def _watched_play(backend: Backend, scenario: Scenario, watch: Wrap) -> Play:
+    """Return a play of an implementation's own worker on a model that is watched, or the reference's on its copies."""
+    if scenario.worker_name in backend.workers:
+        return Play(scenario, backend, wrap=watch)
     has = {name: backend.functions[name] for name in COPIES if backend.has(name)}
-    operations = Completed(replace(backend, functions=has), load("specsim.reference"))
-    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
-    return loop(config, WatchedModel(load_model(scenario.model, operations), size, look), sizes, operations=operations)
+    return Play(scenario, operations=Completed(replace(backend, functions=has), load("specsim.reference")), wrap=watch)
 
 
 PROPERTIES = (

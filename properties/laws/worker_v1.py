@@ -1,20 +1,19 @@
 """Laws of the V1 worker: those of every worker, its books, what ended requests leave over, and agreement with V2."""
 
-from dataclasses import replace
-
 from specsim.conformance.backend import EAGLE_V1, Backend, load
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
 from specsim.properties.laws.support.checks import require, require_kind, state_of_runs
-from specsim.properties.laws.support.histories import Scenario, own_worker, play, start, v1_scenarios
+from specsim.properties.laws.support.histories import v1_scenarios
 from specsim.properties.laws.worker import (
     agrees_with_the_reference_in_lockstep,
     committed_kv_is_that_of_a_fresh_prefill,
     proposals_depend_on_the_committed_tokens_only,
 )
 from specsim.properties.property import OF_EAGLE, Property
+from specsim.properties.runs.play import Play, require_in_step
+from specsim.properties.runs.scenario import Scenario
 from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
 from specsim.simulation.worker import Iteration
 
@@ -32,29 +31,25 @@ OPERATIONS = (
 HAND_OVERS = ("filter_batch", "merge_batch", "truncate_at_stop")
 
 
-def start_handing_over(backend: Backend, scenario: Scenario) -> Engine:
-    """Return an engine around the implementation's own worker, or one whose hand-overs alone are the implementation's.
+def play_handing_over(backend: Backend, scenario: Scenario) -> Play:
+    """Return a play of the implementation's own worker, or one whose hand-overs alone are the implementation's.
 
     Its arrays are then the reference's.
     """
     if backend.own_worker(is_v1=True) is not None:
-        return start(own_worker(backend, scenario), scenario, backend)
+        return Play(scenario, backend)
     operations = load("specsim.reference")
     for name in HAND_OVERS:
         operations = operations.with_function(name, backend.host(name), backend.name)
-    return start(own_worker(operations, scenario), scenario, operations)
+    return Play(scenario, operations)
 
 
 def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
     """V1 and V2 draft, verify and extend the same in every iteration, and their requests end alike."""
-    engines = [start(own_worker(backend, replace(scenario, is_v1=is_v1)), scenario, backend) for is_v1 in (False, True)]
-    for number, (of_v2, of_v1) in enumerate(play(engines, scenario)):
-        require((of_v2 is None) == (of_v1 is None), f"iteration {number}", of_v1, of_v2)
-        if of_v2 is not None:
-            divergence = first_divergence_of_v1(number, *(engine.worker.phases() for engine in engines))
-            if divergence is not None:
-                raise AssertionError(str(divergence))
-    for one, other in zip(*(engine.scheduler.finished for engine in engines), strict=True):
+    of_v2, of_v1 = (Play(scenario.having(is_v1=is_v1), backend) for is_v1 in (False, True))
+    for _ in require_in_step(of_v2, of_v1, first_divergence_of_v1):
+        pass
+    for one, other in zip(of_v2.engine.scheduler.finished, of_v1.engine.scheduler.finished, strict=True):
         for field in ("request_id", "output", "finish", "counters"):
             got, expected = getattr(other, field), getattr(one, field)
             require(got == expected, f"{field} of request {one.request_id}", got, expected)
@@ -65,15 +60,13 @@ def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> Non
 
     Without any, the batch carries an idle draft input, which the next requests can merge with.
     """
-    engine = start_handing_over(backend, scenario)
-    for (iteration,) in play([engine], scenario):
-        if iteration is None:
-            continue
-        draft_input, _, _, extend_input = engine.worker.phases()
-        going_on = [request.row for request in engine.scheduler.running]
+    play = play_handing_over(backend, scenario)
+    for iteration in play.iterations():
+        draft_input, _, _, extend_input = play.worker.phases()
+        going_on = [request.row for request in play.engine.scheduler.running]
         _require_rows(extend_input, going_on)
-        if isinstance(engine.worker, ReferenceWorkerV1):
-            _check_batch(engine.worker.batch, going_on, draft_input, iteration)
+        if isinstance(play.worker, ReferenceWorkerV1):
+            _check_batch(play.worker.batch, going_on, draft_input, iteration)
 
 
 def _check_batch(batch: Batch, going_on: list[int], draft_input: Phase, iteration: Iteration) -> None:
@@ -87,11 +80,9 @@ def _check_batch(batch: Batch, going_on: list[int], draft_input: Phase, iteratio
 
 def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None:
     """A segment of the extend holds the last output tokens, one a committed position, and both its counts say so."""
-    engine = start_handing_over(backend, scenario)
-    for (iteration,) in play([engine], scenario):
-        if iteration is None:
-            continue
-        extend_input = require_kind("the extend", engine.worker.phases()[3], EagleDraftExtendInput)
+    play = play_handing_over(backend, scenario)
+    for _ in play.iterations():
+        extend_input = require_kind("the extend", play.worker.phases()[3], EagleDraftExtendInput)
         drafts, tokens = extend_input.num_accepted_drafts.tolist(), extend_input.num_accepted_tokens.tolist()
         counts = [count + 1 for count in drafts]
         require(tokens == counts, "num_accepted_tokens", tokens, counts)
@@ -99,7 +90,7 @@ def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None
             copies = list(getattr(extend_input, f"{name}_cpu"))
             require(copies == on_device, f"{name}_cpu", copies, on_device)
         begin = 0
-        for place, request in enumerate(engine.scheduler.running):
+        for place, request in enumerate(play.engine.scheduler.running):
             segment = slice(begin, begin + tokens[place])
             begin = segment.stop
             for name, everything in (("input_ids", request.output), ("out_cache_loc", request.slots)):

@@ -10,6 +10,7 @@ from specsim.conformance.isolation.heartbeat import staying
 from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import Failure, build_machine, failure_of, finish, take_turn
 from specsim.properties.soak.machine import Machine
@@ -39,16 +40,18 @@ MOST_ACTIONS = 400
 
 @dataclass
 class Tried:
-    """What a history came to, by the names of ``COUNTED``."""
+    """What a history came to, by the names of ``COUNTED``, and what became of the drafts of its engines."""
 
     counts: Counter[str] = field(default_factory=Counter)
     num_leaked: int = 0
     failure: Failure | None = None
+    drafts: dict[str, int] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values."""
         failure = None if self.failure is None else self.failure.as_plain()
-        return {"reach": dict(self.counts), "num_leaked": self.num_leaked, "failure": failure}
+        plain = {"num_leaked": self.num_leaked, "drafts": self.drafts}
+        return {"reach": dict(self.counts), "failure": failure, **plain}
 
 
 def least_of(cell: Cell) -> dict[str, int]:
@@ -61,7 +64,7 @@ def least_of(cell: Cell) -> dict[str, int]:
 @accepting_unread_states()
 def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     """Run one history of a seed, the same in any process."""
-    random = Random(f"{seed} {cell.name} {number}")
+    random = source_of(f"{seed} {cell.name} {number}")
     setup = draw_setup(cell, random, brought=subject.brought(cell.algorithm))
     opening = [draw_request(setup, random) for _ in range(LEAST["requests"])]
     num_steps = random.randint(1, 3)

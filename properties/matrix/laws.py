@@ -5,10 +5,9 @@ first tokens is exact. It is that of decoding token by token, whatever drafts, p
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from random import Random
 from typing import Any
 
 from specsim.algorithms import DRAFTERS, Drafter
@@ -26,6 +25,7 @@ from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import chains_of
 from specsim.properties.soak.history import describe
 from specsim.properties.soak.loops import reference_loop
@@ -70,6 +70,10 @@ class LawResult:
         What does not hold.
     refused : str
         What the worker takes alone, where it refuses what the law is stated of.
+    seconds : float
+        How long that took.
+    drafts : mapping
+        What became of the drafts of all engines, those beside included.
     """
 
     cell: Cell
@@ -80,12 +84,14 @@ class LawResult:
     num_seeded: int = 0
     error: str | None = None
     refused: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    drafts: Mapping[str, int] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
         """Return what it came to as plain values."""
         reach = {name: number for name, number in vars(self).items() if name.startswith("num_")}
         failure = None if self.error is None else {"error": self.error, "lines": []}
-        return {"reach": reach, "failure": failure, "refused": self.refused}
+        return {"reach": reach, "failure": failure, "refused": self.refused, "drafts": dict(self.drafts)}
 
 
 def combination_of(cell: Cell) -> Combination:
@@ -100,7 +106,7 @@ def law_cells(cells: Iterable[Cell], allowed: Sequence[Cell]) -> tuple[Cell, ...
     others: dict[Combination, list[Cell]] = {}
     for cell in allowed:
         others.setdefault(combination_of(cell), []).append(cell)
-    return tuple(chosen.get(one) or Random(repr(one)).choice(its) for one, its in others.items())
+    return tuple(chosen.get(one) or source_of(repr(one)).choice(its) for one, its in others.items())
 
 
 @accepting_unread_states()
@@ -143,7 +149,7 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
 
 def draw_law(cell: Cell, seed: int, brought: Drafter | None = None) -> tuple[Setup, Sampled]:
     """Draw an engine of a cell around a tiny model, and a prompt whose first verify crosses the end of a page."""
-    random = Random(f"{seed} {cell.name} law")
+    random = source_of(f"{seed} {cell.name} law")
     chains = chains_of(brought or DRAFTERS[cell.algorithm])
     usual = (TREE,) if cell.topk > 1 else (chains or (CHAIN,))[:1]
     setup = draw_setup(cell, random, usual, VOCABULARY, brought)

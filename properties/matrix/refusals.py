@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from random import Random
 
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.isolation.heartbeat import begin_call
@@ -11,6 +10,7 @@ from specsim.conformance.raised import Undefined
 from specsim.operations.signature import nearest
 from specsim.properties.matrix.factors import FACTORS, NAMES, Cell, Value
 from specsim.properties.matrix.setups import draw_setup, sizes_of
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import settings_of
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
@@ -63,7 +63,7 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
                 plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
                 begin_call(plain.name)
                 workers[of_worker] = _build_worker(
-                    subject, draw_setup(plain, Random(0), brought=subject.brought(plain.algorithm))
+                    subject, draw_setup(plain, source_of(0), brought=subject.brought(plain.algorithm))
                 )
             worker = workers[of_worker]
             if isinstance(worker, Refusal):
@@ -100,7 +100,7 @@ def _called(setup: Setup) -> str:
 
 
 def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker) -> Refusal | None:
-    setup = draw_setup(cell, Random(0), brought=subject.brought(cell.algorithm))
+    setup = draw_setup(cell, source_of(0), brought=subject.brought(cell.algorithm))
     try:
         engine_around(worker, setup, setup.schedule, subject)
     except SpecRejection as rejection:

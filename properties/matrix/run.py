@@ -55,7 +55,8 @@ NO_LAWS = Laws()
 class CellResult:
     """What the histories of a cell came to in a mode, together; ``failures`` and ``short`` by number of the history.
 
-    After two crashes or hangs the others of a cell are not run: ``num_not_run``.
+    After two crashes or hangs the others of a cell are not run: ``num_not_run``. ``drafts`` counts what became of the
+    drafts of all engines of its histories, those beside included.
     Those that failed leave no count of leaked slots: they may have stopped in the middle of anything.
     """
 
@@ -64,6 +65,8 @@ class CellResult:
     num_histories: int = 0
     num_leaked: int = 0
     counts: Counter[str] = field(default_factory=Counter)
+    drafts: Counter[str] = field(default_factory=Counter)
+    seconds: float = field(default=0.0, compare=False)
     num_not_run: int = 0
     failures: dict[int, BrokenUnit] = field(default_factory=dict)
     short: dict[int, list[str]] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class CellResult:
         self.num_histories += 1
         counts = Counter(outcome["reach"])
         self.counts.update(counts)
+        self.drafts.update(outcome["drafts"])
         failure = broken_from(outcome)
         if failure is not None:
             self.failures[number] = failure
@@ -85,6 +89,11 @@ class CellResult:
         """Count a history whose process crashed or hung."""
         self.num_histories += 1
         self.failures[number] = broken_by(lost)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether its engines drafted nothing in any history."""
+        return self.num_histories > 0 and bool(self.drafts) and not self.drafts["proposed"]
 
     @property
     def num_lost(self) -> int:
@@ -118,8 +127,8 @@ class Result:
 
     @property
     def num_failures(self) -> int:
-        """Histories that failed, or came to too little."""
-        return sum(len(one.failures) + len(one.short) for one in self.cells)
+        """Histories that failed."""
+        return sum(len(one.failures) for one in self.cells)
 
 
 @dataclass(frozen=True)
@@ -214,10 +223,15 @@ def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: 
             result.ran[name] += calls if name in CATALOGUE or name == SCHEDULER else 1
         result.busy_seconds += event.answer["duration"]
     if task.number == LAW:
-        reach = {**event.answer["reach"], "refused": event.answer["refused"]} if isinstance(event, Done) else {}
-        result.laws.append(LawResult(task.cell, task.mode, **reach, error=None if failure is None else failure.error))
+        came_to: dict[str, Any] = {"error": None if failure is None else failure.error}
+        if isinstance(event, Done):
+            plain = event.answer
+            came_to |= plain["reach"] | {"refused": plain["refused"], "drafts": plain["drafts"]}
+            came_to["seconds"] = plain["duration"]
+        result.laws.append(LawResult(task.cell, task.mode, **came_to))
     elif isinstance(event, Done):
         places[task.cell, task.mode].add(task.number, event.answer)
+        places[task.cell, task.mode].seconds += event.answer["duration"]
     elif isinstance(event, Lost):
         places[task.cell, task.mode].lose(task.number, event)
     elif isinstance(event, Skipped):

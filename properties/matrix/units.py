@@ -18,6 +18,7 @@ from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.unit_of_work import PlainOutcome, require_device
+from specsim.simulation.drafted import counting_drafts
 
 LAW = "law"
 """Stands in the place of a number where the law of a cell is gone through instead of a history."""
@@ -50,6 +51,7 @@ class PlainHistory(PlainOutcome):
 
     num_leaked: int
     ran: dict[str, int]
+    drafts: dict[str, int]
 
 
 class PlainLaw(PlainOutcome):
@@ -57,6 +59,7 @@ class PlainLaw(PlainOutcome):
 
     refused: str
     ran: dict[str, int]
+    drafts: dict[str, int]
 
 
 def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: MatrixLimits) -> dict[str, Any]:
@@ -73,17 +76,21 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     -------
     outcome : dict
         The fields of a ``Tried``, or the numbers of a ``LawResult`` as ``reach``; ``ran``, which counts what of the
-        implementation ran; ``duration`` in seconds.
+        implementation ran; ``drafts``, what became of those of its engines; ``duration`` in seconds.
     """
     started = time.monotonic()
     (number,) = seeds
     subject, cell = loaded(implementation, limits.mode), require_present("cell", cell_named(name))
     before = subject.backend.uses.copy()
     if number == LAW:
-        outcome = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded).as_plain()
+        with counting_drafts() as drafts:
+            law = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded)
+        outcome = replace(law, drafts=drafts.public()).as_plain()
         ran = dict(subject.backend.uses - before) if outcome["reach"]["num_seeded"] else {}
     else:
-        tried = try_history(subject, cell, limits.seed, int(number))
+        with counting_drafts() as drafts:
+            tried = try_history(subject, cell, limits.seed, int(number))
+        tried.drafts = drafts.public()
         ran = dict(subject.backend.uses - before) if tried.counts["iterations"] else {}
         if tried.failure is not None and limits.replays:
             tried = replace(tried, failure=shrink(subject, tried.failure, limits.replays))

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from specsim.algorithms import DRAFTERS, Drafter
-from specsim.config import MOST_PACKED_NODES
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import EAGLE, Parameters, chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.drawing import draw_sizes
 from specsim.properties.soak.setups import AT_REST, Setup
@@ -19,9 +19,9 @@ OTHERS = tuple(name for name in DRAFTERS if name != EAGLE)
 
 def with_algorithm(setup: Setup) -> Setup:
     """Return a machine of another algorithm, or the same machine, as its seed decides; the widest trees are EAGLE's."""
-    if setup.config.num_draft_tokens > MOST_PACKED_NODES:
+    if setup.has_big_drafts:
         return setup
-    random = Random(setup.shuffle_seed + (setup.model.seed << 16))
+    random = source_of(setup.shuffle_seed + (setup.model.seed << 16))
     return setup if random.randrange(ONE_IN) else of_algorithm(setup, random.choice(OTHERS), random)
 
 

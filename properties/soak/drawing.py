@@ -13,6 +13,7 @@ import numpy as np
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.seeds import source_of
 from specsim.properties.soak.setups import AT_REST, Setup, row_width_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
@@ -47,9 +48,8 @@ def with_padding(setup: Setup) -> Setup:
 
     Padding knows one size of drafts: where sizes change, nothing is padded.
     """
-    random = Random(f"padding of {setup.shuffle_seed} and {setup.model.seed}")
-    is_wide = setup.config.num_draft_tokens > MOST_PACKED_NODES
-    if setup.candidates or setup.other_draftings or is_wide or random.randrange(ONE_PADDED_IN):
+    random = source_of(f"padding of {setup.shuffle_seed} and {setup.model.seed}")
+    if setup.candidates or setup.other_draftings or setup.has_big_drafts or random.randrange(ONE_PADDED_IN):
         return setup
     return replace(setup, is_padded=True, is_ranked=random.randrange(ONE_RANKED_IN) == 0)
 
@@ -81,7 +81,7 @@ def with_pools(setup: Setup) -> Setup:
 
     Recurrent states are not kept by position, so that a machine with a prefix cache has none.
     """
-    random = Random(setup.model.seed)
+    random = source_of(setup.model.seed)
     moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, setup.is_v1)}
     kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
     for side in Side:

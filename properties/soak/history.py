@@ -9,6 +9,7 @@ from typing import Any
 from specsim.assertion import require
 from specsim.conformance.isolation.heartbeat import begin_call, begin_example, staying
 from specsim.conformance.plain_text import words_of
+from specsim.properties.soak.aims import Aim
 from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.machine import Machine
@@ -55,7 +56,7 @@ class Played:
     ``untried`` has why a rule was not tried, by its name and the kind of worker. ``ran`` counts what of the
     implementation ran, by name; ``refused`` says why its workers take no machine that was drawn, if they take none.
     ``trace`` is the hash of what happened, in order, ``repeated`` has those of two runs if it ran twice, ``coverage``
-    says how many schedules of a stated depth ran.
+    says how many schedules of a stated depth ran, ``drafts`` what became of the drafts of all engines.
     """
 
     num_steps: int = 0
@@ -71,6 +72,7 @@ class Played:
     trace: str = ""
     repeated: Traces | None = None
     coverage: Coverage = field(default_factory=Coverage)
+    drafts: dict[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
     def as_plain(self) -> dict[str, Any]:
@@ -83,10 +85,10 @@ class Played:
 
 
 @accepting_unread_states()
-def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
-    """Draw a machine and its actions, and run it to its end."""
+def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup, aim: Aim | None = None) -> Played:
+    """Draw a machine that aims at a condition, or at none, and its actions, and run it to its end."""
     try:
-        setup = draw_machine(subject, random, draw)
+        setup = draw_machine(subject, random, draw, aim)
     except WorkerRefusal as refusal:
         return Played(refused=refusal.limit)
     before = subject.backend.uses.copy()

@@ -202,10 +202,9 @@ class Machine:
         require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
         self._check_outputs_grow()
         self._check_rows()
-        setup = self._current_setup
         for request in scheduler.finished[self._num_checked :]:
             self.trace.note_end(request)
-            check_output(setup, self.watched[request.request_id], self._sampled)
+            check_output(self._current_setup, self.watched[request.request_id], self._sampled)
             if self._drafts is not None:
                 self._drafts.check(request)
             self._expected.pop(request.request_id, None)

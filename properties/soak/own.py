@@ -5,7 +5,8 @@ from dataclasses import replace
 from random import Random
 
 from specsim.algorithms import DRAFTERS, Drafter
-from specsim.config import MOST_PACKED_NODES
+from specsim.properties.seeds import source_of
+from specsim.properties.soak.aims import Aim
 from specsim.properties.soak.algorithms import of_algorithm, with_algorithm
 from specsim.properties.soak.drawing import DrawSetup, with_padding
 from specsim.properties.soak.setups import Setup
@@ -17,6 +18,9 @@ from specsim.simulation.models.pool_kinds import PoolKind
 
 MOST_TRIES = 50
 """Setups that are drawn before one of them runs on a worker of the module."""
+
+MOST_AIMED = 200
+"""Setups that are drawn before a machine aims at nothing: the workers of a module may be unable to meet a condition."""
 
 ONE_IN = 2
 """Of so many machines whose worker a module of functions lacks, one becomes a machine of a worker that it brings."""
@@ -32,11 +36,12 @@ def kinds_of(subject: Subject) -> list[Kind]:
     return [(name, is_v1) for name, is_v1 in every if drafters[name].worker_name(is_v1) in subject.backend.workers]
 
 
-def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
-    """Draw a machine that tries something of what a module brings.
+def draw_machine(subject: Subject, random: Random, draw: DrawSetup, aim: Aim | None = None) -> Setup:
+    """Draw a machine that tries something of what a module brings, and can meet what it aims at.
 
     Machines whose worker the module lacks become machines of one that it has: all of them where it has no function
-    that the reference's loop could call, else every other one.
+    that the reference's loop could call, else every other one. Where the first of them cannot meet what is aimed at,
+    machines aim at nothing.
 
     Raises
     ------
@@ -44,16 +49,12 @@ def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
         The workers of the module refuse all that is drawn, and it has nothing else to run.
     """
     kinds = kinds_of(subject)
-    for left in reversed(range(MOST_TRIES)):
-        plain = draw(random)
-        setup = with_padding(with_algorithm(plain))
-        if kinds and not subject.has_own_worker(setup):
-            other = Random(f"own kind of {setup.shuffle_seed} and {setup.model.seed}")
-            is_wide = plain.config.num_draft_tokens > MOST_PACKED_NODES
-            if not subject.backend.functions or other.randrange(ONE_IN) == 0:
-                if is_wide:
-                    continue
-                setup = with_padding(of_kind(plain, other.choice(kinds), other, subject.backend.drafters))
+    num_aimed = 0 if aim is None else MOST_AIMED
+    for left in reversed(range(num_aimed + MOST_TRIES)):
+        setup = _draw_one(subject, random, draw, kinds)
+        has_missed = aim is not None and left >= MOST_TRIES and setup is not None and not aim.can_meet(setup)
+        if setup is None or has_missed:
+            continue
         if subject.backend.functions or not kinds:
             return setup
         try:
@@ -64,6 +65,20 @@ def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
         else:
             return setup
     raise AssertionError("setups without a wide tree = 0, but should be most")
+
+
+def _draw_one(subject: Subject, random: Random, draw: DrawSetup, kinds: list[Kind]) -> Setup | None:
+    """Draw a machine, perhaps one of the kinds that a module brings; None where these have no such drafts."""
+    plain = draw(random)
+    setup = with_padding(with_algorithm(plain))
+    if not kinds or subject.has_own_worker(setup):
+        return setup
+    other = source_of(f"own kind of {setup.shuffle_seed} and {setup.model.seed}")
+    if subject.backend.functions and other.randrange(ONE_IN):
+        return setup
+    if plain.has_big_drafts:
+        return None
+    return with_padding(of_kind(plain, other.choice(kinds), other, subject.backend.drafters))
 
 
 def of_kind(setup: Setup, kind: Kind, random: Random, brought: Mapping[str, Drafter]) -> Setup:

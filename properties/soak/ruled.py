@@ -1,9 +1,9 @@
 """Rules about logits that requests of machines bring: drawn from their prompts, so that nothing else is drawn anew."""
 
 from collections.abc import Sequence
-from random import Random
 
 from specsim.host.logit_rules import LogitRules
+from specsim.properties.seeds import source_of
 from specsim.simulation.models.ground_truth import LanguageModel, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 
@@ -19,7 +19,7 @@ def rules_for(model: LanguageModel, prompt: Sequence[int], max_new_tokens: int) 
 
     Bad words are what it would output without any; penalties are for models whose logits make a distribution.
     """
-    random = Random(f"rules of {list(prompt)}")
+    random = source_of(f"rules of {list(prompt)}")
     if random.randrange(ONE_IN):
         return None
     output = greedy_decode(model, prompt, min(max_new_tokens, LONGEST_PLAIN))

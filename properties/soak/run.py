@@ -46,11 +46,12 @@ OnProgress = Callable[[str, int, int], None]
 class Soaked:
     """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
 
-    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``brings`` is
-    what the implementation has, ``ran`` counts calls of its functions and machines of its workers, ``refused`` has why
-    its workers took no machine, a line each. ``trace`` is the hash of what all machines did, ``repeated`` has those of
-    machines that ran twice, ``coverage`` how many schedules of a stated depth ran. ``stopped``
-    says why a run ended before it was through, ``inconclusive_because`` why one without a failure decides too little.
+    ``algorithms`` counts machines, ``drafts`` what became of the drafts of all their engines, ``untried`` has the rules
+    that some machines could not try, and why. ``brings`` is what the implementation has, ``ran`` counts calls of its
+    functions and machines of its workers, ``refused`` has why its workers took no machine, a line each. ``trace`` is
+    the hash of what all machines did, ``repeated`` has those of machines that ran twice, ``coverage`` how many
+    schedules of a stated depth ran. ``stopped`` says why a run ended before it was through, ``inconclusive_because``
+    why one without a failure decides too little.
     """
 
     seed: int
@@ -62,6 +63,7 @@ class Soaked:
     reach: Counter[Tag] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[str] = field(default_factory=Counter)
+    drafts: Counter[str] = field(default_factory=Counter)
     untried: dict[str, str] = field(default_factory=dict)
     brings: Brought = field(default_factory=Brought)
     ran: Counter[str] = field(default_factory=Counter)
@@ -87,6 +89,7 @@ class Soaked:
             self.ran[name] += 1 if name in self.brings.workers else calls
         self.num_machines += 1
         self.algorithms[outcome["algorithm"]] += 1
+        self.drafts.update(outcome["drafts"])
         self.num_steps += outcome["num_steps"]
         self.num_decodes += outcome["num_decodes"]
         self.num_wide_decodes += outcome["num_wide_decodes"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specsim.algorithms import DRAFTERS, Drafter
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.counts import ceil_to, path_width
 from specsim.host.acceptance import Acceptance
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
@@ -121,6 +121,17 @@ class Setup:
         return self.config, *map(config_of, self.other_draftings)
 
     @property
+    def has_big_drafts(self) -> bool:
+        """Whether drafts have more nodes than one word of a mask holds."""
+        return self.config.num_draft_tokens > MOST_PACKED_NODES
+
+    @property
+    def num_at_once(self) -> int:
+        """The longest requests that have rows and slots together."""
+        most = ceil_to(self._row_width, self.page_size)
+        return min(self.max_batch, 1 + self.num_spare_slots // most)
+
+    @property
     def widths(self) -> dict[str, Any]:
         """Rows that a request has in the forwards of a draft, as a ``PaddedModel`` takes them."""
         config = self.config
@@ -137,14 +148,19 @@ class Setup:
 
         SWA slots are scarcer than others where windows are small, and run out first.
         """
-        longest, configs = self.longest_prompt + self.longest_output, self.configs
+        longest, width = self.longest_prompt + self.longest_output, self._row_width
         size, window = self.page_size, window_of(self.model)
-        width = max(row_width_of(config, longest, size) for config in configs)
         most = ceil_to(width, size)
         num_slots = ceil_to(width + self.num_spare_slots, size) + size
-        num_seen = max(most_seen(config, most, longest, window, size, self.schedule) for config in configs)
+        num_seen = max(most_seen(config, most, longest, window, size, self.schedule) for config in self.configs)
         num_swa_slots = (1 + self.num_spare_slots // most) * ceil_to(num_seen, size) + size if window else 0
         return PoolSizes(num_slots, self.max_batch + 1, width, size, num_swa_slots)
+
+    @property
+    def _row_width(self) -> int:
+        """The slots that the longest request has at most in its row."""
+        longest = self.longest_prompt + self.longest_output
+        return max(row_width_of(config, longest, self.page_size) for config in self.configs)
 
     def controller(self) -> AdaptiveController | None:
         """Return what decides about the number of steps, early and often, where it changes."""

@@ -3,6 +3,8 @@
 A feature that joins the engine moves its tag from ``NOT_YET`` to ``REQUIRED``; nothing else says which are required.
 """
 
+import math
+
 from specsim.simulation.events import Tag
 
 REQUIRED = (
@@ -73,22 +75,19 @@ What is late, each kind of rule about logits, iterations after a change of an al
 bucket than the one before, and a rank that waits while another one works.
 """
 
-SOMETIMES = {
-    Tag.STOP_IN_FLIGHT: 54,
-    Tag.ROW_IN_FLIGHT: 173,
-    Tag.BACK_IN_FLIGHT: 39,
-    Tag.ABORT_IN_FLIGHT: 85,
-    Tag.EMPTY_IN_FLIGHT: 326,
-    Tag.CHUNK_IN_FLIGHT: 334,
-    Tag.IDLE_IN_FLIGHT: 66,
-    Tag.EARLY_RESULT: 3070,
-    Tag.FINISH_AND_RESIZE: 80,
-    Tag.ROW_AT_ONCE: 1445,
-}
-"""What has to happen sometimes, and how often it did in 20,000 steps of the reference, seed 0.
-
-A long run in which one of them never happens decides too little: nothing says what an engine does then.
-"""
+SOMETIMES = (
+    Tag.STOP_IN_FLIGHT,
+    Tag.ROW_IN_FLIGHT,
+    Tag.BACK_IN_FLIGHT,
+    Tag.ABORT_IN_FLIGHT,
+    Tag.EMPTY_IN_FLIGHT,
+    Tag.CHUNK_IN_FLIGHT,
+    Tag.IDLE_IN_FLIGHT,
+    Tag.EARLY_RESULT,
+    Tag.FINISH_AND_RESIZE,
+    Tag.ROW_AT_ONCE,
+)
+"""What has to happen sometimes: a long run in which one of them never does decides too little."""
 
 OF_SCHEDULERS = (
     Tag.ANY,
@@ -175,21 +174,22 @@ ENDS = {
 """Ways to leave a row, after each of which rows have to be used again, and what each is."""
 
 LEAST_HITS, PER_STEPS = 20, 20_000
+"""Hits of each required condition, and the steps that come to them; shorter runs come to their share."""
 
 FEWEST_JUDGED = 2_000
 """Steps from which on hits and shares are judged: in shorter runs a few machines decide them."""
 
 
-ALMOST_SURE = 3
-"""Hits on average with which a condition is met in 95 of 100 runs."""
-
-
-def more_steps(tag: Tag, num_steps: int) -> int:
-    """Return how many steps more would almost surely do for what has never happened in so many."""
-    enough = ALMOST_SURE * PER_STEPS // SOMETIMES[tag] + 1
-    return enough - num_steps if num_steps < enough else enough
-
-
 def least_hits(num_steps: int) -> int:
     """Return how often each required condition has to be met: in proportion to the steps, rounded down."""
-    return num_steps * LEAST_HITS // PER_STEPS if num_steps >= FEWEST_JUDGED else 0
+    return min(num_steps, PER_STEPS) * LEAST_HITS // PER_STEPS if num_steps >= FEWEST_JUDGED else 0
+
+
+def more_steps(hits: int, num_steps: int, wanted: int) -> str:
+    """Return in words how many steps more would bring a condition to the hits that are wanted, at the rate seen.
+
+    Half a hit is added, as nothing that was never met is known to be impossible.
+    """
+    more = math.ceil((wanted - hits) * num_steps / (hits + 0.5))
+    unit = 10 ** max(len(str(more)) - 2, 0)
+    return f"about {math.ceil(more / unit) * unit:,} steps more should do"

@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from specsim.conformance.backend import load
 from specsim.conformance.brought import Brought
+from specsim.properties.seeds import source_of
+from specsim.properties.soak.aims import aim_of
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
-from specsim.properties.soak.history import play
+from specsim.properties.soak.history import Played, play
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.trace import Traces
 from specsim.properties.unit_of_work import PlainOutcome, require_device
+from specsim.simulation.drafted import counting_drafts
 from specsim.simulation.priorities import Coverage
 
 ANY = "machine"
@@ -58,6 +60,7 @@ class PlainMachine(PlainOutcome):
     ran: dict[str, int]
     refused: str
     brings: Brought
+    drafts: dict[str, int]
     process: int
     rss_mib: float
 
@@ -81,7 +84,9 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     started = time.monotonic()
     (seed,) = seeds
     subject = loaded(implementation)
-    played = play(subject, Random(seed), DRAWN[name])
+    with counting_drafts() as drafts:
+        played = _play(subject, seed, name)
+    played.drafts = drafts.public()
     if played.failure is not None:
         require_device(subject.backend)
         if limits.replays:
@@ -97,12 +102,21 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
 
 def _repeat(subject: Subject, seed: str, name: str, trace: str) -> Traces:
     """Run a machine once more, and one of the reference twice; the reference itself needs no other one."""
-    number = int(seed.split()[-1])
-    own = (trace, play(subject, Random(seed), DRAWN[name]).trace)
+    own = (trace, _play(subject, seed, name).trace)
     if subject.is_reference:
-        return Traces(number, own, own)
-    first, again = (play(Subject(REFERENCE), Random(seed), DRAWN[name]).trace for _ in range(2))
-    return Traces(number, own, (first, again))
+        return Traces(_number_of(seed), own, own)
+    first, again = (_play(Subject(REFERENCE), seed, name).trace for _ in range(2))
+    return Traces(_number_of(seed), own, (first, again))
+
+
+def _play(subject: Subject, seed: str, name: str) -> Played:
+    """Run a machine, which aims at what its number says."""
+    return play(subject, source_of(seed), DRAWN[name], aim_of(_number_of(seed)))
+
+
+def _number_of(seed: str) -> int:
+    """Return the number of a machine, which is the last word of its seed."""
+    return int(seed.split()[-1])
 
 
 @cache

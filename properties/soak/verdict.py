@@ -1,4 +1,4 @@
-"""What is wrong with a soak: machines that fail, conditions that too few of them reached, and what never ran."""
+"""What is wrong with a soak, machines that fail; and why one decides too little: what few machines reached, or none."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from specsim.properties.soak.run import Soaked
 from specsim.properties.soak.tags import (
     ENDS,
     FEWEST_JUDGED,
+    LEAST_HITS,
     OF_SCHEDULERS,
     OWN,
     PER_STEPS,
@@ -25,26 +26,29 @@ MOST_GROWTH = 1.08
 
 
 def complaints(soaked: Soaked) -> list[str]:
-    """Return what is wrong, a line each; a run that is stopped by failures or interrupted has only those."""
+    """Return what is wrong, a line each."""
     failed = [f"machine {number}: {failure.error}" for number, failure in soaked.failures.items()]
     failed += [line for traces in soaked.repeated for line in traces.complaints()]
     if soaked.num_leaked:
         failed.append(f"{soaked.num_leaked} slots leaked")
     if soaked.stopped:
         failed.append(soaked.stopped)
-    if failed or soaked.is_interrupted:
-        return failed
-    missed = [] if _is_of_some_workers(soaked) else [*_missed(soaked), *_unseen(soaked)]
-    left_out = not_required(soaked)
-    missed = [line for line in missed if _condition_of(line) not in left_out]
-    return [*missed, *_idled(soaked), *_grown(soaked)]
+    return failed if failed or soaked.is_interrupted else _grown(soaked)
 
 
 def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
-    """Return what the module brings and no machine ran, a reason each; a part of a run has to run something."""
+    """Return what the module brings and no machine ran, what a run came to too seldom, and whether nothing was drafted.
+
+    A part of a run has to run something, and nothing else.
+    """
     refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
-    never = [] if is_part else _never(soaked)
-    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part), *never]
+    is_whole = not (is_part or soaked.is_interrupted or soaked.stopped or soaked.failures)
+    is_vain = soaked.num_machines > 0 and bool(soaked.drafts) and not soaked.drafts["proposed"]
+    return [
+        *soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part),
+        *(_shortfalls(soaked) if is_whole else ()),
+        *(["nothing was drafted in any machine; more steps should do"] if is_vain else ()),
+    ]
 
 
 def not_required(soaked: Soaked) -> dict[str, str]:
@@ -52,7 +56,7 @@ def not_required(soaked: Soaked) -> dict[str, str]:
 
     Machines of some workers cannot reach all, and a module that brings a scheduler alone has to do with some.
     """
-    missed = [_condition_of(line) for line in _missed(soaked)]
+    missed = _missed(soaked)
     if _is_of_some_workers(soaked):
         return dict.fromkeys(missed, "machines are of the workers that the module brings, and of what these take")
     if soaked.brings.makes == (SCHEDULER,) and not soaked.brings.functions:
@@ -62,20 +66,20 @@ def not_required(soaked: Soaked) -> dict[str, str]:
     return {}
 
 
-def _never(soaked: Soaked) -> list[str]:
-    """Return what has to happen sometimes and never did in a run of some length, and how many steps more would do."""
-    is_short = soaked.num_steps < PER_STEPS or soaked.is_interrupted or soaked.stopped
-    if is_short or soaked.failures or _is_of_some_workers(soaked):
-        return []
-    missed = {tag.value: more_steps(tag, soaked.num_steps) for tag in SOMETIMES if not soaked.reach[tag]}
-    return [
-        f"{name} never happened in {soaked.num_steps:,} steps; about {more:,} more should do"
-        for name, more in missed.items()
-    ]
+def _shortfalls(soaked: Soaked) -> Iterator[str]:
+    """Yield what happened too seldom, and about how many steps more would do."""
+    if not _is_of_some_workers(soaked):
+        left_out, least = not_required(soaked), least_hits(soaked.num_steps)
+        missed = {name: hits for name, hits in _missed(soaked).items() if name not in left_out}
+        yield from (_shortfall(soaked, name, hits, least, LEAST_HITS) for name, hits in missed.items())
+        yield from (_shortfall(soaked, name, 0, 1, 1) for name in _unseen(soaked))
+    yield from _idled(soaked)
 
 
-def _condition_of(line: str) -> str:
-    return line.partition(" = ")[0]
+def _shortfall(soaked: Soaked, name: str, hits: int, least: int, wanted: int) -> str:
+    """Return that something should be met more often, and how many steps more would bring it to what is wanted."""
+    more = more_steps(hits, soaked.num_steps, wanted)
+    return f"{name} = {hits} in {soaked.num_steps:,} steps, but should be at least {least}; {more}"
 
 
 def _is_of_some_workers(soaked: Soaked) -> bool:
@@ -84,16 +88,20 @@ def _is_of_some_workers(soaked: Soaked) -> bool:
     return bool(brings) and (not {*brings} >= WORKER_NAMES or bool(soaked.refused) or not soaked.brings.functions)
 
 
-def _missed(soaked: Soaked) -> Iterator[str]:
+def _missed(soaked: Soaked) -> dict[str, int]:
+    """Return how often each condition was met that was met too seldom."""
     least = least_hits(soaked.num_steps)
     hits = {tag.value: soaked.reach[tag] for tag in (*REQUIRED, *OWN)}
     hits |= {f"a row used again after {end}": soaked.reused[end] for end in ENDS}
-    yield from (f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least)
+    return {name: hit for name, hit in hits.items() if hit < least}
 
 
-def _unseen(soaked: Soaked) -> Iterator[str]:
-    unseen = [name for name in DRAFTERS if soaked.num_steps >= PER_STEPS and not soaked.algorithms[name]]
-    yield from (f"machines of {name} = 0, but should be at least 1" for name in unseen)
+def _unseen(soaked: Soaked) -> list[str]:
+    """Return what has to happen once in a long run and did not."""
+    if soaked.num_steps < PER_STEPS:
+        return []
+    machines = [f"machines of {name}" for name in DRAFTERS if not soaked.algorithms[name]]
+    return machines + [tag.value for tag in SOMETIMES if not soaked.reach[tag]]
 
 
 def _idled(soaked: Soaked) -> list[str]:
@@ -104,7 +112,8 @@ def _idled(soaked: Soaked) -> list[str]:
         ("decode iterations of four or more requests", soaked.num_wide_decodes, 10),
     )
     return [
-        f"{what} = {got}, but should be at least 1 in {one_in} of {soaked.num_steps} steps"
+        f"{what} = {got:,} in {soaked.num_steps:,} steps, but should be at least 1 in {one_in}; "
+        "at this rate no number of steps would do"
         for what, got, one_in in shares
         if got * one_in < soaked.num_steps
     ]

@@ -228,7 +228,8 @@ def check(
             "not_seen": samplers.unseen(described, report),
             "unpromised": unpromised.document(report),
         }
-        print_json({**document_of(report, verdict, cases), **reported})
+        document = document_of(report, verdict, cases, _options(wanted, limits), judged.complaints)
+        print_json({**document, **reported})
     else:
         print_report(report, cases, _options(wanted, limits), lists_all=lists_all)
         for line in (

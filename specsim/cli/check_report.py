@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specsim.cli import unpromised
 from specsim.cli.ci_files import Outcome, Tried
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, shared_document
 from specsim.cli.known import Judged
 from specsim.cli.output import last_line, plain_table, print_table, reasons_of, remark, say
 from specsim.conformance.cases import Case, write_case
@@ -117,10 +118,20 @@ def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, 
     )
 
 
-def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, object]:
-    """Return the JSON document."""
+def document_of(
+    report: "Report", verdict: str, cases: CaseFolder, options: str, complaints: Sequence[str]
+) -> dict[str, object]:
+    """Return the JSON document; ``complaints`` are about the entries of ``--known``."""
+    failures = [_record_of(failure, report, cases, options) for failure in report.failures]
+    strays = [FailureRecord(name.partition(".")[2], name, FAILED, words) for name, words in report.strays.items()]
+    others = [*strays, *(FailureRecord("", "known", FAILED, words) for words in complaints)]
+    properties = {
+        name: PropertyRecord(one.examples, one.failed, one.seconds, one.first_failed, one.drafts)
+        for name, one in report.properties.items()
+    }
+    shared = shared_document(verdict, [*failures, *others], properties)
     return {
-        "verdict": verdict,
+        **shared,
         "inconclusive_because": reasons_of(verdict, report.inconclusive_because),
         "implementation": report.implementation,
         "seed": report.seed,
@@ -134,8 +145,7 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
         },
         "properties": {
             name: {
-                "examples": entry.examples,
-                "failed": entry.failed,
+                **shared["properties"][name],
                 "missing": entry.missing,
                 "margin_cases": entry.margin_cases,
                 "inconclusive": entry.inconclusive,
@@ -146,18 +156,7 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
             }
             for name, entry in report.properties.items()
         },
-        "failures": [
-            {
-                "operation": failure.operation,
-                "property": failure.property,
-                "fate": failure.fate,
-                "message": failure.message,
-                "error": failure.error,
-                "difference": failure.difference,
-                "case": str(cases.paths[failure.property]) if failure.property in cases.paths else None,
-            }
-            for failure in report.failures
-        ],
+        "failures": shared["failure_records"][: len(failures)],
         "groups": [
             {
                 "operation": cause.operation,
@@ -167,6 +166,20 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
             for cause in causes_of(report)
         ],
     }
+
+
+def _record_of(failure: "Failure", report: "Report", cases: CaseFolder, options: str) -> FailureRecord:
+    return FailureRecord(
+        operation=failure.operation,
+        property=failure.property,
+        fate=failure.fate,
+        message=failure.message,
+        error=failure.error,
+        difference=failure.difference,
+        case=str(cases.paths[failure.property]) if failure.property in cases.paths else None,
+        example=report.properties[failure.property].first_failed,
+        replay=_line_that_replays(failure, report, cases, options),
+    )
 
 
 def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all: bool = False) -> None:

@@ -26,16 +26,10 @@ def _operations() -> Sequence[Row]:
 
 
 def _properties() -> Sequence[Row]:
-    from specsim.properties.catalogue import all_properties, group_of
-    from specsim.properties.conformance.page import OF_EVERY_OPERATION
+    from specsim.properties.catalogue import all_properties
+    from specsim.properties.conformance.page import statement_of
 
-    return [
-        {
-            "name": one.name,
-            "summary": OF_EVERY_OPERATION.get(group_of(one), (one.law.__doc__ or "").strip().partition("\n")[0]),
-        }
-        for one in all_properties()
-    ]
+    return [{"name": one.name, "summary": statement_of(one).partition("\n")[0]} for one in all_properties()]
 
 
 def _cells() -> Sequence[Row]:

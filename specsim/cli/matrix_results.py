@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specsim.cli.ci_files import Outcome, Tried
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, record_of, shared_document
 from specsim.cli.isolation import words_of
 from specsim.cli.output import plain_table, print_table, reasons_of, say, verdict_of
 from specsim.cli.ran import lines_of
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 SHORT = {"partial_rejections": "partial", "prefix_hits": "hits", "cut_drafts": "cut"}
 """What counts are called over their columns, where their names would take the room of the cell's."""
+
+OUTCOMES = {"fails": Outcome.FAILED, "inconclusive": Outcome.ERROR, "conforms": Outcome.PASSED}
+"""What became of the test of a cell, by the cell's verdict."""
 
 Place = tuple[str, str, int]
 """A history: its cell, the mode of the workers, and its number."""
@@ -53,7 +57,7 @@ def matrix_document(report: Report) -> dict[str, object]:
 
     plan, result = report.plan, report.result
     return {
-        "verdict": report.verdict,
+        **shared_document(report.verdict, _failure_records(report), _property_records(report)),
         "inconclusive_because": reasons_of(report.verdict, result.inconclusive_because),
         "implementation": report.implementation,
         "layer": report.layer,
@@ -89,17 +93,17 @@ def matrix_document(report: Report) -> dict[str, object]:
 
 def tests_of(report: Report) -> tuple[Tried, ...]:
     """Return a test for each cell, and one for each law."""
-    from specsim.properties.matrix.verdict import complaints_of
+    from specsim.properties.matrix.verdict import complaints_of, shortfalls_of, verdict_of_cell
 
     tests = []
     for one in report.result.cells:
-        wrong = complaints_of(one)
+        wrong = [*complaints_of(one), *shortfalls_of(one)]
         numbers = list(dict.fromkeys((*one.failures, *one.short)))[:1]
         shortest = [
             line for place, reported in report.shortest.items() if place[0] == one.cell.name for line in reported.lines
         ]
         replays = [f"replay: {_replay_line(report, one.cell, number)}" for number in numbers]
-        outcome = Outcome.FAILED if wrong else Outcome.PASSED
+        outcome = OUTCOMES[verdict_of_cell(one)]
         text = "\n".join([*wrong[1:], *shortest, *replays])
         tests.append(Tried(f"cells.{one.mode}", one.cell.name, outcome, "".join(wrong[:1]), text))
     for law in report.result.laws:
@@ -112,7 +116,7 @@ def tests_of(report: Report) -> tuple[Tried, ...]:
 def print_matrix(report: Report) -> None:
     """Print the table, what is refused, what is covered, and every failure."""
     from specsim.properties.matrix.history import COUNTED
-    from specsim.properties.matrix.verdict import complaints_of
+    from specsim.properties.matrix.verdict import verdict_of_cell
 
     plan, result = report.plan, report.result
     modes = {one.mode for one in result.cells}
@@ -120,7 +124,7 @@ def print_matrix(report: Report) -> None:
     table = plain_table("cell", *(["mode"] if len(modes) > 1 else []), "#histories", *counted, "verdict")
     for one in result.cells:
         counts = [f"{count:,}" for count in (one.num_histories, *(one.counts[name] for name in COUNTED))]
-        verdict = "FAILS" if complaints_of(one) else "conforms"
+        verdict = verdict_of_cell(one).replace("fails", "FAILS")
         table.add_row(one.cell.name, *([one.mode] if len(modes) > 1 else []), *counts, verdict)
     print_table(table)
     _print_refused(plan)
@@ -133,6 +137,8 @@ def print_matrix(report: Report) -> None:
     say(f"{result.seconds:.0f} seconds")
     for line in report.complaints:
         say(f"FAILURE: {line}")
+    for line in result.inconclusive_because:
+        say(f"undecided: {line}")
     for (cell, _, number), failure in report.shortest.items():
         say(f"\nShortest history {number} of {cell}: {failure.error}")
         for line in failure.lines:
@@ -183,9 +189,50 @@ def _covered(plan: "Plan", strength: int) -> dict[str, int]:
     return {"covered": covered, "allowed": allowed}
 
 
+def _failure_records(report: Report) -> list[FailureRecord]:
+    from specsim.properties.matrix.verdict import unnumbered_complaints
+
+    records = []
+    for one in report.result.cells:
+        name = _property_of(one)
+        for number, failure in one.failures.items():
+            shortest = report.shortest.get((one.cell.name, one.mode, number))
+            records.append(record_of(name, failure.error, number, _replay_line(report, one.cell, number), shortest))
+        for number, missing in one.short.items():
+            records.append(record_of(name, "; ".join(missing), number, _replay_line(report, one.cell, number)))
+        records += [FailureRecord("", name, FAILED, words) for words in unnumbered_complaints(one)]
+    for law in report.result.laws:
+        if law.error is not None:
+            records.append(record_of(_property_of(law), law.error, None, _replay_line(report, law.cell)))
+    if report.result.stopped:
+        records.append(FailureRecord("", "run", FAILED, report.result.stopped))
+    return records
+
+
+def _property_records(report: Report) -> dict[str, PropertyRecord]:
+    from specsim.properties.matrix.verdict import complaints_of
+
+    records = {}
+    for one in report.result.cells:
+        first = min((*one.failures, *one.short), default=None)
+        is_failed = bool(complaints_of(one))
+        records[_property_of(one)] = PropertyRecord(one.num_histories, is_failed, one.seconds, first, one.drafts)
+    for law in report.result.laws:
+        is_failed = law.error is not None
+        records[_property_of(law)] = PropertyRecord(law.num_runs, is_failed, law.seconds, drafts=law.drafts)
+    return records
+
+
+def _property_of(one: "CellResult | LawResult") -> str:
+    """Return what the histories of a cell, or its law, are called as a property: as tests of CI are."""
+    from specsim.properties.matrix.laws import LawResult
+
+    return f"{'laws' if isinstance(one, LawResult) else 'cells'}.{one.mode}.{one.cell.name}"
+
+
 def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
     from specsim.properties.matrix.history import COUNTED
-    from specsim.properties.matrix.verdict import complaints_of
+    from specsim.properties.matrix.verdict import verdict_of_cell
 
     failures = [
         {
@@ -201,7 +248,7 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
         "name": one.cell.name,
         **vars(one.cell),
         "mode": one.mode,
-        "verdict": "fails" if complaints_of(one) else "conforms",
+        "verdict": verdict_of_cell(one),
         "histories": one.num_histories,
         **{name: one.counts[name] for name in COUNTED},
         "leaked_slots": one.num_leaked,

@@ -1,8 +1,7 @@
-"""``specsim show``: the contract and the places of an operation, the head of a host function, or a saved case drawn."""
+"""``specsim show``: an operation with its laws, faults and tests, a host function, a law, a fault, or a case drawn."""
 
 import ast
 import inspect
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ import click
 import numpy as np
 
 import specsim
+from specsim.cli.names import complete_mutants, complete_properties
 from specsim.cli.output import EXIT_CODES, Exit, Failed, plain_table, print_table, say
 from specsim.cli.screen import Table
+from specsim.cli.suite import Place, print_fault, print_law, print_suite
 from specsim.conformance.cases import read_case
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
 from specsim.conformance.drawing import draw_requests, strides_of
@@ -28,18 +29,28 @@ LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("subject", metavar="OP|CASE")
-def show(subject: str) -> None:
-    """Print the contract of an operation, or draw a case file.
+@click.argument("subject", metavar="[OP|CASE]", required=False)
+@click.option("--law", metavar="NAME", shell_complete=complete_properties, help="Print this property in full.")
+@click.option("--fault", metavar="NAME", shell_complete=complete_mutants, help="Print this mutant in full.")
+def show(subject: str | None, law: str | None, fault: str | None) -> None:
+    """Print an operation with its laws, faults and tests, or draw a case file.
 
-    Of a host function, print what it takes and returns, and where it is written.
+    Of an operation, print its contract first; of a host function, what it takes and returns, and where it is written.
+    Of a law, print what it states, the faults that it kills, and what runs it; of a fault, what is wrong, and what
+    kills it.
     """
-    if subject in CATALOGUE:
+    if sum(one is not None for one in (subject, law, fault)) != 1:
+        raise Failed("show takes one of these: an operation, a case file, --law NAME or --fault NAME", Exit.USAGE)
+    if law is not None:
+        print_law(law)
+    elif fault is not None:
+        print_fault(fault)
+    elif subject in CATALOGUE:
         _show_callable(CATALOGUE[subject])
-    elif Path(subject).exists() or Path(subject).suffix == ".json":
+    elif subject is not None and (Path(subject).exists() or Path(subject).suffix == ".json"):
         _show_case(Path(subject))
     else:
-        raise Failed(f"{subject} is neither an operation nor a case file{unknown_name(subject)}", Exit.USAGE)
+        raise Failed(f"{subject} is neither an operation nor a case file{unknown_name(str(subject))}", Exit.USAGE)
 
 
 def _show_callable(entry: Entry) -> None:
@@ -54,6 +65,7 @@ def _show_callable(entry: Entry) -> None:
     for row in _places_of(entry):
         places.add_row(*row)
     print_table(places)
+    print_suite(entry)
 
 
 def _show_contract(operation: Operation) -> None:
@@ -117,16 +129,16 @@ def _places_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
     root = Path(specsim.__file__).parent
     if entry.on_host is not None:
         path = Path(inspect.getfile(entry.on_host))
-        yield "host", entry.name, f"{_shown(path)}:{inspect.getsourcelines(entry.on_host)[1]}"
+        yield "host", entry.name, str(Place(path, inspect.getsourcelines(entry.on_host)[1]))
         return
     operation = entry.name.removesuffix(SUFFIX)
     table_file = next((root / "operations").rglob(f"{entry.group}.py"))
-    yield "table", operation, f"{_shown(table_file)}:{_line_of_record(table_file, operation)}"
+    yield "table", operation, str(Place(table_file, _line_of_record(table_file, operation)))
     for layer in LAYERS if entry.name == operation else ():
         for path in _sources(root / layer):
             for name, line in _functions(path, operation):
                 if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):
-                    yield layer, name, f"{_shown(path)}:{line}"
+                    yield layer, name, str(Place(path, line))
 
 
 def _sources(folder: Path) -> list[Path]:
@@ -145,8 +157,3 @@ def _functions(path: Path, word: str) -> Iterator[tuple[str, int]]:
 def _line_of_record(path: Path, operation: str) -> int:
     lines = path.read_text(encoding="utf-8").splitlines()
     return next((number for number, line in enumerate(lines, 1) if f'name="{operation}"' in line), 1)
-
-
-def _shown(path: Path) -> str:
-    resolved = path.resolve()
-    return os.path.relpath(resolved) if resolved.is_relative_to(Path.cwd()) else str(resolved)

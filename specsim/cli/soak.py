@@ -7,12 +7,13 @@ import secrets
 import shlex
 import sys
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
 from specsim.cli.device import choose_device_for, load_implementation, need_suite
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, record_of, shared_document
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls, words_of
 from specsim.cli.names import JOBS, SEED, Count, complete_modules
@@ -34,13 +35,10 @@ from specsim.cli.output import (
     verdict_of,
 )
 from specsim.cli.ran import lines_of
-from specsim.conformance.backend import Backend
+from specsim.cli.scopes import explore_small_scopes, show_small_mutants
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
-    from specsim.properties.small_scopes.explore import Failed as FailedScope
-    from specsim.properties.small_scopes.explore import Result
-    from specsim.properties.small_scopes.faults import Shown
     from specsim.properties.soak.run import Soak, Soaked
     from specsim.properties.unit_of_work import BrokenUnit
 
@@ -50,6 +48,8 @@ STATES = Count(1, 10_000_000, "what is known of so many fills a gigabyte")
 SECONDS = Count(1, 86_400, "a scope that a day does not exhaust is not small")
 MACHINE = Count(0, 100_000_000, "no run has more steps than that, and a machine takes at least one")
 REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
+MACHINES, CONDITIONS = "machines", "conditions"
+"""Properties of a soak: what holds after each step of a machine, and what all machines together have to come to."""
 
 
 @click.command(epilog=EXIT_CODES)
@@ -152,16 +152,22 @@ def soak(
 def _tests(
     soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> tuple[Tried, ...]:
-    """Return a test for each machine that failed, one for the others, and one for all that a soak has to reach."""
-    tests = [Tried("machines", "all", Outcome.PASSED)] if soaked.num_machines > len(soaked.failures) else []
+    """Return a test for each machine that failed, one for the others, and one for what is wrong with all together."""
+    tests = [Tried(MACHINES, "all", Outcome.PASSED)] if soaked.num_machines > len(soaked.failures) else []
     for number, failure in soaked.failures.items():
         history = shortest[number].lines if number in shortest else ()
         text = "\n".join([*history, f"replay: {lines[number]}"])
-        tests.append(Tried("machines", f"machine {number}", Outcome.FAILED, failure.error, text))
-    unreached = [line for line in wrong if not line.startswith("machine ")]
-    if unreached:
-        tests.append(Tried("conditions", "reach", Outcome.FAILED, unreached[0], "\n".join(unreached)))
+        tests.append(Tried(MACHINES, f"machine {number}", Outcome.FAILED, failure.error, text))
+    together = _complaints_of_no_machine(soaked, wrong)
+    if together:
+        tests.append(Tried(MACHINES, "together", Outcome.FAILED, together[0], "\n".join(together)))
     return tuple(tests)
+
+
+def _complaints_of_no_machine(soaked: "Soaked", wrong: list[str]) -> list[str]:
+    """Return what is wrong beside the machines that failed."""
+    machines = {f"machine {number}: {failure.error}" for number, failure in soaked.failures.items()}
+    return [line for line in wrong if line not in machines]
 
 
 def _verdict(soaked: "Soaked", wrong: list[str]) -> str:
@@ -175,9 +181,22 @@ def _document(
     from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES
     from specsim.properties.soak.verdict import not_required
 
+    verdict = _verdict(soaked, wrong)
+    failures = [
+        record_of(MACHINES, failure.error, number, lines[number], shortest.get(number))
+        for number, failure in soaked.failures.items()
+    ]
+    others = _complaints_of_no_machine(soaked, wrong)
+    properties = {
+        MACHINES: PropertyRecord(
+            soaked.num_machines, bool(failures), soaked.seconds, min(soaked.failures, default=None), soaked.drafts
+        ),
+        CONDITIONS: PropertyRecord(soaked.num_machines, bool(others), 0.0),
+    }
+    records = [*failures, *(FailureRecord("", CONDITIONS, FAILED, line) for line in others)]
     return {
-        "verdict": _verdict(soaked, wrong),
-        "inconclusive_because": reasons_of(_verdict(soaked, wrong), soaked.inconclusive_because),
+        **shared_document(verdict, records, properties),
+        "inconclusive_because": reasons_of(verdict, soaked.inconclusive_because),
         "implementation": implementation,
         "seed": soaked.seed,
         "steps": soaked.num_steps,
@@ -240,6 +259,8 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
         say(line)
     for line in wrong:
         say(f"FAILURE: {line}")
+    for line in soaked.inconclusive_because:
+        say(f"undecided: {line}")
     for number, failure in shortest.items():
         say(f"\nShortest history of machine {number}: {failure.error}")
         for line in failure.lines:
@@ -251,129 +272,3 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
 def _replay_line(what: "Soak", number: int) -> str:
     named = shlex.quote(what.implementation)
     return f"specsim soak {named} --seed {what.seed} --machine {number}{words_of(what.limits)}"
-
-
-def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, as_json: bool) -> NoReturn:
-    """Explore every scope with the parts of an implementation, and print what was seen."""
-    from specsim.properties.small_scopes.explore import explore
-    from specsim.properties.small_scopes.scopes import all_scopes
-
-    scopes = all_scopes()
-    if not as_json:
-        announce(f"{backend.name}, {len(scopes)} scopes, at most {most_states:,} states and {most_seconds:,} s")
-    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
-        seen = explore(backend, scopes, most_states, most_seconds, on_progress=on_progress)
-    if as_json:
-        print_json(_document_of_scopes(seen, backend.name))
-    else:
-        _print_scopes(seen)
-    verdict = f"{_verdict_of_scopes(seen)}: {seen.num_states:,} states, depth {seen.depth}"
-    if not as_json:
-        say(verdict)
-    finish(EXIT_OF_VERDICT[_verdict_of_scopes(seen)], verdict)
-
-
-def _verdict_of_scopes(seen: "Result") -> str:
-    return verdict_of(is_interrupted=seen.is_interrupted, wrong=[seen.failed.error] if seen.failed else [], because=[])
-
-
-def show_small_mutants(as_json: bool) -> NoReturn:
-    """Show the mutants of parts and scheduling to every short history, and print which of them die."""
-    from specsim.properties.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
-
-    mutants = mutants_of_parts()
-    shown: list[Shown] = []
-    is_interrupted = False
-    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
-        try:
-            for place, mutant in enumerate(mutants, 1):
-                shown.append(show(mutant))
-                if on_progress is not None:
-                    on_progress(mutant.id, place, len(mutants))
-        except KeyboardInterrupt:
-            is_interrupted = True
-    alive = [one.mutant.id for one in shown if one.failed is None and one.mutant.id not in UNSEEN]
-    if as_json:
-        print_json(
-            {"most_events": MOST_EVENTS, "survivors": alive, "mutants": [_row_of_mutant(one, UNSEEN) for one in shown]}
-        )
-    else:
-        table = plain_table("mutant", "#events", "what fails, or why nothing can")
-        for one in shown:
-            row = _row_of_mutant(one, UNSEEN)
-            table.add_row(one.mutant.id, str(row["events"] or "-"), str(row["error"] or row["reason"] or "SURVIVES"))
-        print_table(table)
-    died = sum(one.failed is not None for one in shown)
-    verdict = f"{died} of {len(shown)} mutants die within {MOST_EVENTS} events, {len(alive)} survive"
-    verdict = f"interrupted: {verdict}" if is_interrupted else verdict
-    if not as_json:
-        say(verdict)
-    finish(Exit.INTERRUPTED if is_interrupted else Exit.FAILURE if alive else Exit.CONFORMS, verdict)
-
-
-def _row_of_mutant(one: "Shown", unseen: dict[str, str]) -> dict[str, object]:
-    failed = one.failed
-    return {
-        "id": one.mutant.id,
-        "part": one.mutant.operation,
-        "summary": one.mutant.summary,
-        "events": None if failed is None else len(failed.history),
-        "scope": None if failed is None else str(failed.scope),
-        "error": None if failed is None else failed.error,
-        "reason": unseen.get(one.mutant.id) if failed is None else None,
-    }
-
-
-def _document_of_scopes(seen: "Result", name: str) -> dict[str, object]:
-    return {
-        "verdict": _verdict_of_scopes(seen),
-        "implementation": name,
-        "states": seen.num_states,
-        "transitions": seen.num_transitions,
-        "merged": seen.num_merged,
-        "depth": seen.depth,
-        "exhausted": seen.is_exhausted,
-        "two_running_v2": seen.num_paired,
-        "share_two_running_v2": round(seen.num_paired / max(seen.num_states, 1), 4),
-        "events": seen.events,
-        "seconds": round(seen.seconds, 1),
-        "states_per_second": round(seen.rate, 1),
-        "scopes": [
-            {
-                "scope": str(one.scope),
-                "states": one.num_states,
-                "transitions": one.num_transitions,
-                "merged": one.num_merged,
-                "depth": one.depth,
-                "exhausted": one.is_exhausted,
-                "two_running_v2": one.num_paired,
-            }
-            for one in seen.explored
-        ],
-        "failure": None
-        if seen.failed is None
-        else {"scope": str(seen.failed.scope), "error": seen.failed.error, "history": _history_of(seen.failed)},
-    }
-
-
-def _print_scopes(seen: "Result") -> None:
-    table = plain_table("scope", "#states", "#transitions", "#merged", "#depth", "exhausted")
-    for one in seen.explored:
-        counts = (one.num_states, one.num_transitions, one.num_merged, one.depth)
-        table.add_row(str(one.scope), *(f"{count:,}" for count in counts), "yes" if one.is_exhausted else "no")
-    counts = (seen.num_states, seen.num_transitions, seen.num_merged, seen.depth)
-    table.add_row("all", *(f"{count:,}" for count in counts), "yes" if seen.is_exhausted else "no")
-    print_table(table)
-    say(f"events: {', '.join(f'{kind} {count:,}' for kind, count in seen.events.items())}")
-    share = seen.num_paired / max(seen.num_states, 1)
-    say(f"two running V2 requests: {seen.num_paired:,} states, {share:.0%}")
-    say(f"{seen.seconds:.1f} s, {seen.rate:.0f} states a second")
-    if seen.failed is not None:
-        say(f"FAILURE: {seen.failed.error}")
-        say(f"Shortest history, {seen.failed.scope}:")
-        for line in _history_of(seen.failed):
-            say(f"  {line}")
-
-
-def _history_of(failed: "FailedScope") -> list[str]:
-    return [f"{place}. {event}" for place, event in enumerate(failed.history, 1)]

@@ -19,6 +19,7 @@ from specsim.host.metrics import (
 )
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
+from specsim.simulation.drafted import count_drafts, count_engine
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.exporting import hand_over, load_of, written_lengths
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
@@ -133,6 +134,7 @@ class Engine:
         self.decode_log_interval = decode_log_interval
         self.on_interval = on_interval
         self.num_drafts_per_round = drafts_per_round(worker.config.num_draft_tokens, worker.config.num_steps)
+        count_engine()
 
     @property
     def has_work(self) -> bool:
@@ -361,6 +363,8 @@ class Engine:
         config = sizes_of_iteration(self.worker.config, launched.num_steps)
         proposed = iteration.proposals_at(config, own_steps if self._num_drafts is not None else None)
         self.positions = count_positions(self.positions, proposed.num_drafts, proposed.num_levels, num_accepted_drafts)
+        verified = None if iteration.verified is None else iteration.verified.num_verified_drafts()
+        count_drafts(proposed.num_drafts, proposed.num_drafts if verified is None else verified, num_accepted_drafts)
         self._count_verified(launched, iteration, proposed.num_drafts)
         self._report(self.decode_log_interval)
         is_changed = config != (self._last_sizes or config)

@@ -76,6 +76,9 @@ def test_a_machine_whose_process_ends_fails_and_the_others_run(specsim, module, 
     assert found["steps"] >= 1
     assert found["machines"] > 1 or statement == "sys.exit(3)", "the steps before one leaves by itself are counted"
     require_words(failure["error"], statement)
+    (record,) = found["failure_records"]
+    assert record["message"] == failure["error"]
+    assert (record["fate"] == "FAILED") == (statement == "sys.exit(3)")
     Path("ended").unlink()
     again = specsim(*failure["replay"].split()[1:], "--replays", 0)
     assert again.exit_code == 1

@@ -100,11 +100,21 @@ def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_p
     assert failure["shortest"][1].startswith("1. admit Asked(")
 
 
-def test_a_history_that_comes_to_too_little_fails(specsim, monkeypatch):
+def test_a_history_that_comes_to_too_little_is_inconclusive(specsim, monkeypatch):
+    missed = f"{CELL}, as it is, history 0: finishes = 0, but should be at least 1"
     monkeypatch.setattr(run, "shortfalls", lambda counts, cell: ["finishes = 0, but should be at least 1"])
-    got = specsim("matrix", "--cell", CELL, "--history", 0, "--seed", 7)
-    assert got.exit_code == 1
-    assert f"FAILURE: {CELL}, as it is, history 0: finishes = 0, but should be at least 1" in got.stdout
+    command = ("matrix", "--cell", CELL, "--history", 0, "--seed", 7)
+    got = specsim(*command)
+    assert got.exit_code == 3
+    lines = got.stdout.splitlines()
+    assert f"undecided: {missed}" in lines
+    assert f"replay: specsim matrix specsim.reference --seed 7 --cell {CELL} --history 0" in lines
+    assert lines[-1] == f"inconclusive: 1 cells, 1 histories, seed 7, because {missed}"
+    document = json.loads(specsim(*command, "--json").stdout)
+    (cell,) = document["cells"]
+    assert (document["verdict"], document["failures"], cell["verdict"]) == ("inconclusive", 0, "inconclusive")
+    assert document["inconclusive_because"] == [missed]
+    assert cell["short"] == {"0": ["finishes = 0, but should be at least 1"]}
 
 
 def test_a_refused_cell_is_not_run(specsim):

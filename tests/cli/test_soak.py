@@ -6,6 +6,7 @@ import re
 import pytest
 
 from specsim.conformance.backend import load
+from specsim.properties.soak import verdict
 from specsim.properties.soak.tags import REQUIRED
 
 
@@ -42,6 +43,18 @@ def test_a_machine_is_run_alone(specsim):
     got = specsim("soak", "--seed", 0, "--machine", 3, "--json")
     assert got.exit_code == 0
     assert json.loads(got.stdout)["machines"] == 1
+
+
+def test_what_was_met_too_seldom_is_inconclusive_and_says_how_many_steps_more_would_do(specsim, monkeypatch):
+    monkeypatch.setattr(verdict, "least_hits", lambda num_steps: 10 * num_steps)
+    got = specsim("soak", "--steps", 20, "--seed", 1)
+    assert got.exit_code == 3
+    undecided = [line for line in got.stdout.splitlines() if line.startswith("undecided: gram = ")]
+    assert undecided and undecided[0].endswith(" steps more should do")
+    assert got.stdout.splitlines()[-1].startswith("inconclusive: ")
+    document = json.loads(specsim("soak", "--steps", 20, "--seed", 1, "--json").stdout)
+    assert (document["verdict"], document["complaints"]) == ("inconclusive", [])
+    assert undecided[0].removeprefix("undecided: ") in document["inconclusive_because"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from specsim.contracts.chains import block_draft_logits_read, block_target_logit
 from specsim.gpu import from_logits
 from specsim.gpu.arrays import from_numpy
 from specsim.gpu.launching.blocks import power_of_two
+from specsim.gpu.launching.mode import current_mode, launching
 from specsim.reference.margins import MARGINS
 from specsim.rejection import Reason
 from tests.gpu import test_chains_from_logits as chains
@@ -96,6 +97,19 @@ def test_sizes_of_vocabularies(vocab):
 def test_drafts_of_another_vocabulary(split, draft_vocab):
     for filters in (False, True):
         check(patterns=(0x5A,), **scene("normal", (3, 2), 40, draft_vocab=draft_vocab, filters=filters))
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+@pytest.mark.parametrize("filters", [False, True])
+def test_rows_without_filters_are_read_in_one_launch(filters, drawn):
+    launches = []
+    with launching(observer=launches.append, blocks=current_mode().blocks):
+        on_device(scene("normal", (3, 2), 50, drawn=drawn, filters=filters))
+    read = ["_read_chain_rows_kernel"] if drawn or not filters else []
+    kept = ["_spread_filters_kernel", "_row_statistics_kernel", "_filter_chain_rows_kernel"]
+    last = ["_weigh_chain_fronts_kernel", "_judge_chain_fronts_kernel", "_walk_chains_kernel"]
+    expected = [*read, *(kept if filters else ["_join_chain_rows_kernel"]), *last]
+    assert [launch.plan.name for launch in launches] == expected
 
 
 @pytest.mark.parametrize("name", FILTERS)

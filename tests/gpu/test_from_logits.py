@@ -6,7 +6,7 @@ from ml_dtypes import bfloat16
 from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
-from specsim.gpu import from_logits
+from specsim.gpu import from_logits, row_statistics
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.gpu.kernels.from_logits import row_filters
 from specsim.gpu.launching.blocks import INTERPRETED, power_of_two
@@ -262,8 +262,8 @@ def test_what_narrowing_finds_decides(narrowing_over, monkeypatch, fault):
 @pytest.mark.parametrize("num_logits", [1, 128, 256, 4096])
 def test_a_gpu_tries_eight_bounds_at_a_time(num_logits):
     with launching(blocks=BLOCKS_ON_GPU):
-        assert from_logits.ways_of(num_logits, from_logits.WAYS) == 8
-        assert from_logits.ways_of(num_logits, from_logits.ROW_WAYS) == 8
+        assert row_statistics.ways_of(num_logits, row_statistics.WAYS) == 8
+        assert row_statistics.ways_of(num_logits, row_statistics.ROW_WAYS) == 8
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,17 @@ from specsim.properties.soak.run import Soak, Soaked
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES, least_hits
+from specsim.properties.soak.tags import (
+    ELSEWHERE,
+    ENDS,
+    LEAST_HITS,
+    NOT_YET,
+    OWN,
+    REQUIRED,
+    SOMETIMES,
+    least_hits,
+    more_steps,
+)
 from specsim.properties.soak.verdict import complaints, why_inconclusive
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -120,7 +130,7 @@ def test_every_condition_of_the_legend_is_required_or_has_a_reason():
     assert sorted(named) == sorted(LEGEND.split())
 
 
-@pytest.mark.parametrize(("num_steps", "least"), [(1_999, 0), (2_000, 2), (20_000, 20), (1_000_000, 1_000)])
+@pytest.mark.parametrize(("num_steps", "least"), [(1_999, 0), (2_000, 2), (20_000, 20), (1_000_000, 20)])
 def test_hits_are_required_in_proportion(num_steps, least):
     assert least_hits(num_steps) == least
 
@@ -137,33 +147,56 @@ def plenty():
 
 def test_a_run_that_reached_everything_conforms():
     assert complaints(plenty()) == []
+    assert why_inconclusive(plenty(), is_part=False) == []
 
 
 def test_what_never_happened_makes_a_long_run_inconclusive():
     soaked = plenty()
-    assert why_inconclusive(soaked, is_part=False) == []
     soaked.reach[Tag.BACK_IN_FLIGHT] = 0
-    assert complaints(soaked) == []
-    line = "back_in_flight never happened in 20,000 steps; about 1,539 more should do"
-    assert why_inconclusive(soaked, is_part=False) == [line]
+    line = "back_in_flight = 0 in 20,000 steps, but should be at least 1; about 40,000 steps more should do"
+    assert (complaints(soaked), why_inconclusive(soaked, is_part=False)) == ([], [line])
     soaked.num_steps = 19_999
     assert why_inconclusive(soaked, is_part=False) == []
 
 
-def test_a_run_says_what_it_missed():
+def test_a_run_that_missed_something_is_inconclusive_and_says_what():
     soaked = plenty()
     soaked.reach[REQUIRED[3]] = 19
     soaked.reused["abort"] = 3
     soaked.algorithms["NGRAM"] = 0
-    soaked.num_decodes, soaked.num_wide_decodes, soaked.rss_mib = 9_999, 1_999, (100.0, 109.0)
-    assert complaints(soaked) == [
-        "full = 19, but should be at least 20",
-        "a row used again after abort = 3, but should be at least 20",
-        "machines of NGRAM = 0, but should be at least 1",
-        "decode iterations = 9999, but should be at least 1 in 2 of 20000 steps",
-        "decode iterations of four or more requests = 1999, but should be at least 1 in 10 of 20000 steps",
-        "memory at the end = 109.0 MiB, but should be at most 1.08 times 100.0 MiB",
+    soaked.num_decodes, soaked.num_wide_decodes = 9_999, 1_999
+    assert (complaints(soaked), why_inconclusive(soaked, is_part=True)) == ([], [])
+    assert why_inconclusive(soaked, is_part=False) == [
+        "full = 19 in 20,000 steps, but should be at least 20; about 1,100 steps more should do",
+        "a row used again after abort = 3 in 20,000 steps, but should be at least 20; "
+        "about 98,000 steps more should do",
+        "machines of NGRAM = 0 in 20,000 steps, but should be at least 1; about 40,000 steps more should do",
+        "decode iterations = 9,999 in 20,000 steps, but should be at least 1 in 2; "
+        "at this rate no number of steps would do",
+        "decode iterations of four or more requests = 1,999 in 20,000 steps, but should be at least 1 in 10; "
+        "at this rate no number of steps would do",
     ]
+
+
+def test_what_a_run_missed_is_no_reason_where_something_is_wrong():
+    soaked = plenty()
+    soaked.reach[REQUIRED[3]] = 19
+    soaked.stopped = "too many"
+    assert (complaints(soaked), why_inconclusive(soaked, is_part=False)) == (["too many"], [])
+
+
+@pytest.mark.parametrize(
+    ("hits", "num_steps", "more"),
+    [(2, 3_000, "22,000"), (0, 3_000, "120,000"), (19, 25_000, "1,300"), (0, 2_000, "80,000")],
+)
+def test_more_steps_are_those_that_the_rate_seen_asks_for(hits, num_steps, more):
+    assert more_steps(hits, num_steps, LEAST_HITS) == f"about {more} steps more should do"
+
+
+def test_growth_is_a_failure():
+    soaked = plenty()
+    soaked.rss_mib = (100.0, 109.0)
+    assert complaints(soaked) == ["memory at the end = 109.0 MiB, but should be at most 1.08 times 100.0 MiB"]
 
 
 def test_leaks_are_failures():

@@ -93,13 +93,13 @@ def chunk_length(num_left, budget, page_size):
 def test_an_implementation_that_does_something_else_the_second_time_is_named(tmp_path, monkeypatch):
     (tmp_path / "unsteady_chunks.py").write_text(UNSTEADY)
     monkeypatch.syspath_prepend(tmp_path)
-    played = run_unit("unsteady_chunks", ANY, ("0 1",), SoakLimits(is_repeated=True))
+    played = run_unit("unsteady_chunks", ANY, ("0 20",), SoakLimits(is_repeated=True))
     assert played["failure"] is None
     repeated = msgspec.convert(played["repeated"], Traces)
     first, again = repeated.implementation
-    line = f"machine 1, run twice: trace hash of the implementation = {again}, but should be {first}"
+    line = f"machine 20, run twice: trace hash of the implementation = {again}, but should be {first}"
     assert repeated.complaints() == [line]
-    assert str(repeated).startswith(f"machine 1, run twice: trace hash {first} then {again}, of the reference ")
+    assert str(repeated).startswith(f"machine 20, run twice: trace hash {first} then {again}, of the reference ")
 
 
 def test_the_suite_is_blamed_for_what_the_reference_does():

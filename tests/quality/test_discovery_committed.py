@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specsim.conformance.backend import load
 from specsim.host.stopping import FinishReason
+from specsim.properties.laws.support.exported import Watched
 from specsim.properties.laws.support.exporting_runs import exporting_runs
 from specsim.properties.laws.support.loading_runs import loading_runs, recurrent_loads, window_loads
-from specsim.properties.laws.support.numbered_runs import ALL_WORKERS
-from specsim.properties.laws.support.scheduled_runs import finished, play
+from specsim.properties.runs.drafted import NAMED
+from specsim.properties.runs.play import Play, parts_of
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
 from tests.quality.pool import drawn
 
@@ -30,36 +31,33 @@ def counted():
         suppress_health_check=list(HealthCheck),
     )
     @given(exporting_runs())
-    def look(one):
-        run = one.run
-        engine, watched = one.engine(load("specsim.reference"))
-        asked = run.scenario.requests()
+    def look(run):
+        watched = Watched(parts_of(load("specsim.reference")))
+        play, page_size = Play(run, operations=watched), run.room.page_size
         lengths, inside = {}, set()
 
         def leave(name, holding):
-            (request,) = (each for each in asked if each.holding is holding)
+            (request,) = (each for each in play.requests if each.holding is holding)
             lengths[request.request_id] = holding.books.num_committed
-            if name == "release_retracted" and holding.books.num_committed >= run.page_size:
+            if name == "release_retracted" and holding.books.num_committed >= page_size:
                 inside.add("retracted pages")
 
         watched.leave = leave
-        for _ in play(run, engine, asked):
-            pass
-        for request in finished(engine):
-            places[run.page_size][len(request.fill) % run.page_size] += 1
+        for request in play.run().finished:
+            places[page_size][len(request.fill) % page_size] += 1
             if request.finish_reason is FinishReason.ABORT:
                 inside.add("abort")
-            if not run.scenario.is_v1 and lengths.get(request.request_id, 0) >= len(request.fill):
+            if not run.is_v1 and lengths.get(request.request_id, 0) >= len(request.fill):
                 inside.add("stop inside a run")
         facts = {
-            "V1": run.scenario.is_v1,
+            "V1": run.is_v1,
             "overlap": run.schedule.is_overlapped,
-            "tree": run.scenario.config.topk > 1,
+            "tree": run.config.topk > 1,
             "rest": run.schedule.num_drafts is not None,
             "cache": run.schedule.has_prefix_cache,
             "chunks": run.schedule.prefill_chunk is not None,
-            "retraction": bool(run.retractions),
-            f"pages of {run.page_size}": True,
+            "retraction": bool(run.course.retractions),
+            f"pages of {page_size}": True,
         }
         seen.update(what for what, is_so in facts.items() if is_so)
         seen.update(inside)
@@ -97,12 +95,12 @@ def test_runs_meet_what_their_strategy_says():
 LOADS = {
     "ended": (1 / 3, lambda one: one.is_ended),
     "a prefix cache": (1 / 2, lambda one: one.target.schedule.has_prefix_cache),
-    "V1 to V2": (1 / 4, lambda one: one.source.run.is_v1 and not one.target.run.is_v1),
-    "V2 to V1": (1 / 4, lambda one: one.target.run.is_v1 and not one.source.run.is_v1),
+    "V1 to V2": (1 / 4, lambda one: one.source.is_v1 and not one.target.is_v1),
+    "V2 to V1": (1 / 4, lambda one: one.target.is_v1 and not one.source.is_v1),
     "overlap": (1 / 4, lambda one: one.source.schedule.is_overlapped),
     "chunks": (1 / 2, lambda one: one.source.schedule.prefill_chunk is not None),
-    "other pages": (2 / 3, lambda one: one.source.run.scenario.page_size != one.target.run.scenario.page_size),
-    "other drafts": (1 / 3, lambda one: one.source.run.config != one.target.run.config),
+    "other pages": (2 / 3, lambda one: one.source.room.page_size != one.target.room.page_size),
+    "other drafts": (1 / 3, lambda one: one.source.config != one.target.config),
     "steps between": (2 / 3, lambda one: not one.is_ended and one.lag > 0),
 }
 
@@ -113,11 +111,13 @@ def test_texts_go_on_as_their_strategy_says(strategy):
     counts = {what: sum(map(bool, map(is_so, runs))) for what, (_, is_so) in LOADS.items()}
     rare = {what: count for what, count in counts.items() if count < LOADS[what][0] / 2 * NUM_RUNS}
     assert not rare, f"of {NUM_RUNS} runs"
-    assert {one.source.run.name for one in runs} >= {name for name in ALL_WORKERS if not name.startswith("frozen")}
+    assert {(one.source.drafting.drafter, one.source.is_v1) for one in runs} >= {
+        kind for name, kind in NAMED.items() if not name.startswith("frozen")
+    }
 
 
 def test_states_go_on_without_ends_and_caches():
     runs = drawn(recurrent_loads(), NUM_RUNS)
-    assert {one.source.run.scenario.model.target_pool for one in runs} == RECURRENT_KINDS
+    assert {one.source.model.target_pool for one in runs} == RECURRENT_KINDS
     assert not any(one.is_ended or one.target.schedule.has_prefix_cache for one in runs)
     assert sum(one.lag > 0 for one in runs) > NUM_RUNS / 2

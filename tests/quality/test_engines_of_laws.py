@@ -1,35 +1,37 @@
-"""Engines that laws build around an implementation call its parts: none is built with ours alone by oversight."""
+"""An engine of a law is built where a scenario is played, and gets what the implementation has for it."""
 
 import ast
+import re
 from pathlib import Path
 
 import specsim.properties
 
-LAWS = Path(specsim.properties.__file__).parent / "laws"
-BELIEVED = {
-    ("dflash_engine.py", "alone"): "the reference's loop, which counts what a request accepts alone",
-    ("sampled_law.py", "return"): "a law of a worker that a test plants, of no module",
-}
-"""Engines of the reference, by their file and by what they are assigned to, and what they are for."""
+PROPERTIES = Path(specsim.properties.__file__).parent
+OF_MACHINES = PROPERTIES / "soak"
+"""Builds engines that change places while they run."""
 
 
 def engines():
-    """Yield every call of ``Engine`` in the laws: its file, what it is assigned to, and the names of its arguments."""
-    for path in sorted(LAWS.rglob("*.py")):
-        for statement in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(statement, ast.Assign | ast.Return):
-                continue
-            for call in ast.walk(statement):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Engine":
-                    target = "return" if isinstance(statement, ast.Return) else ast.unparse(statement.targets[0])
-                    yield path.name, target, {keyword.arg for keyword in call.keywords}
+    """Yield every call of ``Engine``: its file, and the names of its arguments."""
+    for path in sorted(PROPERTIES.rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Engine":
+                yield path, {keyword.arg for keyword in call.keywords}
 
 
-def test_every_engine_around_an_implementation_gets_its_operations():
-    found = list(engines())
-    assert len(found) >= 12
-    assert [one[:2] for one in found if "operations" not in one[2] and one[:2] not in BELIEVED] == []
+def test_engines_of_laws_are_built_in_one_place():
+    (found,) = [one for one in engines() if OF_MACHINES not in one[0].parents]
+    assert found[0] == PROPERTIES / "runs" / "play.py"
+    assert found[1] >= {"operations", "make_scheduler", "adaptive", "schedule", "observer"}
 
 
-def test_what_is_believed_is_there():
-    assert BELIEVED.keys() <= {one[:2] for one in engines()}
+def test_no_class_beside_scenario_and_play_is_a_run():
+    """A law takes a scenario; what it runs is a play. Plays of memory have no engine."""
+    names = {
+        node.name
+        for folder in ("laws", "runs")
+        for path in sorted((PROPERTIES / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and re.fullmatch(r"\w+Run|\w*Play", node.name)
+    }
+    assert names == {"Play", "AllocatorPlay", "CachePlay", "SwaPlay"}

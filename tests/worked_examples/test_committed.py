@@ -6,21 +6,27 @@ from specsim.config import SpecConfig
 from specsim.conformance.direct import Direct
 from specsim.host.exporting import exportable_pages
 from specsim.properties.laws.support.exported import Watched
-from specsim.properties.laws.support.histories import build_worker
 from specsim.properties.laws.worker import expected_tags
+from specsim.properties.runs.play import own_worker
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.simulation.engine import OWN_DECISIONS, Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
 PAGE, PROMPT = 4, (3, 1, 4, 1, 5)
 CHAIN = SpecConfig(1, 3, 4)
 
 
+def worker_of(operations, request, model, **changes):
+    """Return the worker of chains with room for a request."""
+    arrivals = [Arrival(tuple(request.prompt), request.max_new_tokens)]
+    return own_worker(operations, scenario_of(CHAIN, model, arrivals, 1, 0, **changes))
+
+
 def started(operations, request, model):
     """Return an engine on pages of four, what it shows when somebody leaves, and the worker."""
-    worker = build_worker(operations, CHAIN, model, sizes_for(CHAIN, [request], 1, PAGE), is_v1=False)
+    worker = worker_of(operations, request, model, page_size=PAGE)
     watched = Watched(Direct(OWN_DECISIONS))
     engine = Engine(worker, 1, operations=watched)
     engine.submit(request)
@@ -107,7 +113,7 @@ def test_q7_a_text_of_nine_tokens_goes_on_after_eight(operations):
     assert len(handed.text) == 9
     assert (handed.lengths.target, handed.lengths.draft) == (8, 8)
     mover = request.elsewhere()
-    worker = build_worker(operations, CHAIN, model, sizes_for(CHAIN, [mover], 1, 2), is_v1=True)
+    worker = worker_of(operations, mover, model, page_size=2, is_v1=True)
     other = Engine(worker, 1)
     other.load(mover, handed)
     assert mover.loaded.num_positions == 8

@@ -33,3 +33,10 @@ def follow_previous():
     if _waits():
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def arrive(count_ptr):
+    """Count a program whose threads have stored what others wait for, and return how many were counted before it."""
+    tl.debug_barrier()
+    return tl.atomic_add(count_ptr, 1, sem="acq_rel")

@@ -11,7 +11,13 @@ import triton.language as tl
 
 from specsim.contracts import logit_rows
 from specsim.gpu.kernels.device.succession import follow_previous
-from specsim.gpu.kernels.from_logits.chain_judges import MOST_EXPONENT, join_blocks, write_drafts, write_record
+from specsim.gpu.kernels.from_logits.chain_judges import (
+    MOST_EXPONENT,
+    choose,
+    join_blocks,
+    write_drafts,
+    write_record,
+)
 from specsim.gpu.kernels.from_logits.chain_rests import add_up
 from specsim.gpu.kernels.from_logits.chain_rows import walk_of
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN
@@ -91,6 +97,39 @@ def _filter_chain_rows_kernel(
     tl.store(law_ptrs[1] + row, kept[2])
     tl.store(law_ptrs[2] + row, kept[0])
     tl.store(law_ptrs[3] + row, kept[1])
+
+
+@triton.jit(do_not_specialize=["num_drafted", "max_num_drafts"])
+def _join_chain_rows_kernel(
+    request_ptrs,
+    statistic_ptrs,
+    law_ptrs,
+    num_drafted,
+    max_num_drafts,
+    num_blocks,
+    PRECISE: tl.constexpr,
+    WIDTHS: tl.constexpr,
+):
+    """Join what is known of blocks of a request's rows, which nothing filters, and write down their laws."""
+    follow_previous()
+    LEVELS: tl.constexpr = WIDTHS[0]
+    BLOCKS: tl.constexpr = WIDTHS[1]
+    request, start, length, temperature, _ = walk_of(
+        tl.program_id(0).to(tl.int64), request_ptrs, num_drafted, max_num_drafts
+    )
+    level = tl.arange(0, LEVELS)
+    row, is_row = start + request + level, level <= length
+    is_greedy = temperature == 0
+    known_ptrs = (statistic_ptrs[0], statistic_ptrs[1], statistic_ptrs[2])
+    warmth = tl.where(is_greedy, 1.0, temperature)
+    largest, mass = join_blocks(known_ptrs, row, is_row, num_blocks, warmth, is_greedy, PRECISE, BLOCKS)
+    choice = tl.full([LEVELS], NO_TOKEN, dtype=tl.int32)
+    if is_greedy:
+        choice = choose(known_ptrs, row, is_row, num_blocks, BLOCKS)
+    tl.store(law_ptrs[0] + row, largest, mask=is_row)
+    tl.store(law_ptrs[1] + row, tl.where(is_greedy, 1.0, mass), mask=is_row)
+    tl.store(law_ptrs[2] + row, tl.where(is_greedy, largest, float("-inf")), mask=is_row)
+    tl.store(law_ptrs[3] + row, choice, mask=is_row)
 
 
 @triton.jit

@@ -132,7 +132,8 @@ def walk_request(
     first = request * num_nodes
     path_ptr = accept_index_ptr + request * (num_steps + 1)
     if level == 0:
-        begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)
+        root = tl.load(retrieve_index_ptr + first).to(tl.int32)
+        begin_path(predict_ptr + first, path_ptr, root, num_nodes, num_steps, NODES, STEPS)
         # NOTE: entries that many threads have just cleared are written once more below, each by a single thread.
         tl.debug_barrier()
     node = tl.load(current_ptr + request, mask=level > 0, other=0)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.phases import Phase
-from specsim.properties.laws.support.histories import Scenario, believed_worker, start
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.engine import Engine
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration
@@ -137,7 +138,7 @@ class BelievedEngine:
                 self.left = turns[place][1]
                 return
         if self._engine is None:
-            self._engine = start(believed_worker(self._scenario), self._scenario)
+            self._engine = Play(self._scenario).engine
             for earlier in self._done[:-1]:
                 earlier(self._engine)
         self.left = left_by(self._engine, effect(self._engine))

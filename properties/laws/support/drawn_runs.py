@@ -6,16 +6,19 @@ from math import log2
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.conformance.completed import Completed
+from specsim.conformance.calls import CallsByName
 from specsim.host.sampling import SamplingParameters
+from specsim.properties.laws.support.checks import require
+from specsim.properties.runs.play import parts_of, require_decoded_alone
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 
 DRAW, WALK = "sample_target_predict", "verify_tree_greedy"
 
 
 def drawn_alone(
-    operations: Backend | Completed,
+    operations: CallsByName,
     model: HashModel,
     prompt: Sequence[int],
     sampling: SamplingParameters,
@@ -38,3 +41,12 @@ def drawn_alone(
         )
         text.append(int(drawn[0, 0]))
     return text[len(prompt) :]
+
+
+def require_drawn_alone(backend: Backend, model: HashModel, request: Request, form: str) -> None:
+    """Raise AssertionError unless a request of a run of some form output what its target draws alone."""
+    if request.sampling is None:
+        require_decoded_alone(model, request)
+        return
+    expected = drawn_alone(parts_of(backend), model, request.prompt, request.sampling, request.max_new_tokens)
+    require(request.output == expected, f"output of request {request.request_id}, {form}", request.output, expected)

@@ -1,36 +1,26 @@
 """A run in which requests end in every way, two rows for all of them, so that each row has many owners."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
-
-import numpy as np
+from typing import Any
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
-from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.believed import BelievedEngine, retract
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import (
-    VOCABULARY,
-    Arrival,
-    Scenario,
-    believed_worker,
-    own_worker,
-    parts_of,
-    require_decoded_alone,
-    start,
-)
-from specsim.properties.laws.support.tours import Tour, compare_step
+from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.laws.support.tours import Tour, compare_step, place_of_run
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
-from specsim.properties.reach.sizes import Place, place_of
+from specsim.properties.reach.sizes import Place
+from specsim.properties.runs.choices import OfLength
+from specsim.properties.runs.play import Play, require_decoded_alone
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.request_pairs import RequestPairs
 from specsim.simulation.requests import TOKEN_TEXT, Request
-from specsim.simulation.scheduler import Scheduler
 
 NUM_ROWS = 2
 
@@ -47,52 +37,37 @@ ENDS = (*End, *LAST)
 """How all requests end, by their numbers."""
 
 
-@dataclass(frozen=True)
-class EndingRun:
-    """A run, and how its requests end, by their numbers."""
-
-    scenario: Scenario
-    ends: Sequence[End]
-
-    @property
-    def place(self) -> Place:
-        """Where rows are used again."""
-        return place_of(self.scenario.config.topk > 1, self.scenario.is_v1)
+Ending = tuple[Scenario, tuple[End, ...]]
+"""A run, and how its requests end, by their numbers."""
 
 
-def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[EndingRun]:
+def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[Ending]:
     """Yield, for every place, a run of the same requests."""
     model, random = tour.model(tour.agreement), Random(tour.seed)
-    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS, None, 0) for _ in ends)
+    arrivals = [_arrival(random, model, end) for end in ends]
     for place in Place:
         config = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2)
-        scenario = Scenario(config, model, arrivals, NUM_ROWS, shuffle_seed=tour.seed, is_v1=place.is_v1)
-        yield EndingRun(scenario, ends)
+        yield scenario_of(config, model, arrivals, NUM_ROWS, tour.seed, is_v1=place.is_v1), tuple(ends)
 
 
-def play_ends(backend: Backend, run: EndingRun) -> None:
+def play_ends(backend: Backend, run: Ending) -> None:
     """Raise AssertionError unless a run is the reference's in every phase, and every output what it is alone.
 
     A worker that drafts what no reference drafts runs alone: its requests end in other iterations. Where the
     implementation has a scheduler, that schedules its own engine and ours the reference's, so that requests are
     compared and not phases.
     """
-    scenario, history = run.scenario, RowHistory(run)
+    (scenario, ends), history = run, RowHistory(run)
     is_alone, is_apart = backend.limits.has_own_drafts, backend.scheduler is not None
-    tried = Engine(
-        own_worker(backend, scenario),
-        scenario.max_batch,
-        scenario.shuffle_seed,
-        operations=parts_of(backend),
-        make_scheduler=backend.make_scheduler(Scheduler),
-    )
+    play = Play(scenario, backend, has_own_scheduler=True)
+    tried = play.engine
     others: list[Engine | BelievedEngine] = []
     believed: BelievedEngine | None = None
     if is_apart and not is_alone:
-        others = [start(believed_worker(scenario), scenario)]
+        others = [Play(scenario).engine]
     elif not is_alone:
-        others = [believed := BelievedEngine((scenario, tuple(run.ends)), scenario)]
-    pairs = _submitted(run, tried, others)
+        others = [believed := BelievedEngine(scenario, scenario)]
+    pairs = _submitted(run, play, others)
     number = 0
     while tried.has_work:
         require(number < MOST_TURNS, "turns of the run", number, "a tenth of them")
@@ -108,63 +83,44 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
             divergence = None if is_alone else pairs.first_divergence(number)
             require(divergence is None, "the first difference", divergence, "none")
         for request in tried.scheduler.finished[num_checked:]:
-            check_ended(run, request)
+            _require_ended(run, request)
         history.disturb(tried, others)
         number += 1
-    ended = sorted(request.request_id for request in tried.scheduler.finished)
-    require(ended == [*range(len(run.ends))], "requests that have ended", ended, len(run.ends))
+    num_ended = len(tried.scheduler.finished)
+    require(num_ended == len(ends), "requests that have ended", num_ended, len(ends))
 
 
-def _submitted(run: EndingRun, tried: Engine, others: Sequence[Engine | BelievedEngine]) -> RequestPairs:
+def _submitted(run: Ending, tried: Play, others: Sequence[Engine | BelievedEngine]) -> RequestPairs:
     """Ask every engine for the same outputs; return the requests of two of them as pairs."""
     pairs = RequestPairs(tried.worker.model.description)
-    asked = [ending_requests(run) for _ in (tried, *others)]
-    for engine, requests in zip((tried, *others), asked, strict=True):
+    scenario, ends = run
+    asked = [tried.requests, *(scenario.requests() for _ in others)]
+    for engine, requests in zip((tried.engine, *others), asked, strict=True):
         for request in requests:
             engine.submit(request)
     for got, expected in zip(asked[0], asked[-1], strict=True):
         pairs.add(expected, got)
-        if run.ends[got.request_id] is End.ABORT:
+        if ends[got.request_id] is End.ABORT:
             pairs.abort(got.request_id)
     return pairs
 
 
-def ending_requests(run: EndingRun) -> list[Request]:
-    """Return fresh requests, each with the rule that ends it."""
-    scenario, requests = run.scenario, run.scenario.requests()
-    for end, request in zip(run.ends, requests, strict=True):
-        last = greedy_decode(scenario.model, request.prompt, NUM_TOKENS)[-1]
-        match end:
-            case End.LENGTH | End.RETRACTION:
-                request.max_new_tokens = NUM_TOKENS
-            case End.CONTEXT:
-                request.context_limit = len(request.prompt) + NUM_TOKENS
-            case End.EOS:
-                request.eos_token = last
-            case End.STOP_TOKEN:
-                request.stop_tokens = (last,)
-            case End.STOP_STRING:
-                request.stop_strings = (TOKEN_TEXT(last),)
-            case End.GRAMMAR:
-                request.grammar = _anything_of_so_many_tokens
-    return requests
-
-
-def check_ended(run: EndingRun, request: Request) -> None:
+def _require_ended(run: Ending, request: Request) -> None:
     """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it has."""
-    end, what, scenario = run.ends[request.request_id], f"output of request {request.request_id}", run.scenario
-    if end is End.ABORT:
-        whole = greedy_decode(scenario.model, request.prompt, len(request.output))
-        require(request.output == whole, what, request.output, whole)
+    scenario, ends = run
+    if ends[request.request_id] is not End.ABORT:
+        require_decoded_alone(scenario.model, request)
         return
-    require_decoded_alone(scenario.model, request)
+    whole = greedy_decode(scenario.model, request.prompt, len(request.output))
+    require(request.output == whole, f"output of request {request.request_id}", request.output, whole)
 
 
 class RowHistory:
     """Who has each row, how its last owner left it, and who was disturbed."""
 
-    def __init__(self, run: EndingRun) -> None:
-        self._place, self._ends = run.place, run.ends
+    def __init__(self, run: Ending) -> None:
+        scenario, self._ends = run
+        self._place = place_of_run(scenario)
         self._owners: dict[int, int] = {}
         self._left: dict[int, End] = {}
         self._disturbed: set[int] = set()
@@ -197,16 +153,23 @@ class RowHistory:
                 other.retract(number) if isinstance(other, BelievedEngine) else retract(other, number)
 
 
-def _prompt(random: Random, model: HashModel) -> tuple[int, ...]:
-    """Return a prompt whose output does not have its last token earlier, long enough for some of it to be missed."""
+def _arrival(random: Random, model: HashModel, end: End) -> Arrival:
+    """Return a request with the rule that ends it.
+
+    Its output does not have its last token earlier, and goes on for long enough for some of it to be missed.
+    """
     while True:
         prompt = tuple(random.randrange(VOCABULARY) for _ in range(random.randint(2, 4)))
         *before, last = greedy_decode(model, prompt, NUM_TOKENS)
         if last not in before:
-            return prompt
-
-
-def _anything_of_so_many_tokens() -> TableGrammar:
-    following = np.minimum(np.arange(NUM_TOKENS + 1) + 1, NUM_TOKENS).astype(np.int32)
-    transitions = np.repeat(following[:, None], VOCABULARY, axis=1)
-    return TableGrammar(transitions, np.arange(NUM_TOKENS + 1) == NUM_TOKENS, 0)
+            break
+    rules: dict[End, dict[str, Any]] = {
+        End.LENGTH: {"max_new_tokens": NUM_TOKENS},
+        End.RETRACTION: {"max_new_tokens": NUM_TOKENS},
+        End.CONTEXT: {"context_limit": len(prompt) + NUM_TOKENS},
+        End.EOS: {"eos_token": last},
+        End.STOP_TOKEN: {"stop_tokens": (last,)},
+        End.STOP_STRING: {"stop_strings": (TOKEN_TEXT(last),)},
+        End.GRAMMAR: {"grammar": OfLength(VOCABULARY, NUM_TOKENS)},
+    }
+    return Arrival(prompt, **{"max_new_tokens": 2 * NUM_TOKENS, **rules.get(end, {})})

@@ -1,6 +1,6 @@
 """Whole runs of which something leaves after every step and at every end: cut, aborted, retracted, at rest."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
@@ -8,42 +8,19 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Backend, load
-from specsim.conformance.completed import Completed
 from specsim.counts import path_width
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.exported import Watched
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models, own_worker
+from specsim.properties.laws.support.histories import VOCABULARY, models
 from specsim.properties.laws.support.numbered_runs import PATTERNS, PatternNumbers
-from specsim.properties.laws.support.scheduled_runs import ScheduledRun
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.strategies.committed import PAGE_SIZES
-from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.worker import is_mixing
 
 SHORTEST = 4
 """Output tokens of a request at least, so that the target judges some drafts of each."""
-
-
-@dataclass(frozen=True)
-class ExportingRun:
-    """A run, and after how many steps what leaves has arrived."""
-
-    run: ScheduledRun
-    lag: int
-
-    def engine(self, backend: Backend) -> tuple[Engine, Watched]:
-        """Return an engine around the implementation's own worker, and its operations, which show who leaves.
-
-        A worker that has one number of drafts for all requests gets that of its configuration.
-        """
-        watched, run = Watched(Completed(backend, load("specsim.reference"))), self.run
-        if run.schedule.num_drafts is not None and not is_mixing(own_worker(backend, run.scenario, run.sizes())):
-            run = replace(run, schedule=replace(run.schedule, num_drafts=None))
-        return run.engine(backend, watched), watched
 
 
 def _arrival(source: Random, model: HashModel, page_size: int, number: int) -> Arrival:
@@ -60,7 +37,7 @@ def _arrival(source: Random, model: HashModel, page_size: int, number: int) -> A
 
 
 @composite
-def exporting_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = (PoolKind.MHA,)) -> ExportingRun:
+def exporting_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = (PoolKind.MHA,)) -> Scenario:
     """Draw a run on pages of 4 (half of them), 1 or 16.
 
     Two thirds draft trees, whose accepted paths have to move, two thirds run on V2 and most of these overlap; half of
@@ -73,8 +50,8 @@ def exporting_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = (PoolKind.MHA,
     is_v1 = source.randrange(3) == 0
     topk, num_steps = source.choice((2, 3, 1)), draw(st.integers(2, 3))
     config = SpecConfig(topk, num_steps, path_width(num_steps) + (draw(st.integers(2, 3)) if topk > 1 else 0))
-    model = replace(draw(models()), target_pool=draw(st.sampled_from(kinds)), num_right=None)
-    model = replace(model, agreement=source.choice((1.0, 0.8)), hot_token_id=None)
+    model = replace(draw(models()), target_pool=draw(st.sampled_from(kinds)), num_right=None, hot_token_id=None)
+    model = replace(model, agreement=source.choice((1.0, 0.8)))
     arrivals = tuple(_arrival(source, model, page_size, number) for number in range(draw(st.integers(2, 3))))
     has_states = model.target_pool is not PoolKind.MHA
     chunk = source.choice((None, page_size, 3))
@@ -86,44 +63,36 @@ def exporting_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = (PoolKind.MHA,
         has_prefix_cache=not has_states and source.randrange(2) == 0,
         num_drafts=PatternNumbers(source.choice(PATTERNS)) if source.randrange(4) == 0 else None,
     )
-    scenario = Scenario(
-        config=config,
-        model=model,
-        arrivals=arrivals,
-        max_batch=draw(st.sampled_from((2, 3, 1))),
-        shuffle_seed=seeds[1],
-        is_v1=is_v1,
-    )
 
     def places(count: int) -> tuple[tuple[int, int], ...]:
         return tuple((source.randint(2, 6), source.randrange(len(arrivals))) for _ in range(count))
 
-    run = ScheduledRun(
-        scenario,
-        schedule,
+    return scenario_of(
+        config,
+        model,
+        arrivals,
+        max_batch=draw(st.sampled_from((2, 3, 1))),
+        shuffle_seed=seeds[1],
+        is_v1=is_v1,
+        schedule=schedule,
         num_spare_slots=source.choice((300, 300, 20)),
         aborts=places(1) if source.randrange(4) == 0 else (),
         retractions=places(source.randint(1, 2)) if source.randrange(2) else (),
         page_size=page_size,
+        lag=draw(st.integers(1, 5)),
     )
-    return ExportingRun(run, draw(st.integers(1, 5)))
 
 
-def transferring_runs() -> SearchStrategy[ExportingRun]:
+def transferring_runs() -> SearchStrategy[Scenario]:
     """Return a strategy of runs with room for what is given back and still on its way; all retract somebody."""
     return exporting_runs().map(
-        lambda one: replace(
-            one,
-            run=replace(
-                one.run,
-                num_spare_slots=1200,
-                retractions=one.run.retractions or ((4 + one.lag % 3, 0),),
-            ),
+        lambda run: run.having(
+            num_spare_slots=1200, retractions=run.course.retractions or ((4 + run.course.lag % 3, 0),)
         )
     )
 
 
-def recurrent_exports() -> SearchStrategy[ExportingRun]:
+def recurrent_exports() -> SearchStrategy[Scenario]:
     """Return a strategy of runs whose target has recurrent state; half of them overlap as little as V1.
 
     In three of five one token of a prompt is left for its last chunk.
@@ -131,17 +100,15 @@ def recurrent_exports() -> SearchStrategy[ExportingRun]:
     return exporting_runs(kinds=(PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)).map(_of_states)
 
 
-def _of_states(one: ExportingRun) -> ExportingRun:
-    run, schedule = one.run, one.run.schedule
-    if one.lag % 2 == 0:
-        schedule = replace(schedule, is_overlapped=False)
-    if one.lag <= WITH_LAST_TOKEN:
-        chunk = max(run.page_size, 3)
-        first, *others = run.scenario.arrivals
+def _of_states(run: Scenario) -> Scenario:
+    if run.course.lag % 2 == 0:
+        run = run.having(is_overlapped=False)
+    if run.course.lag <= WITH_LAST_TOKEN:
+        chunk = max(run.room.page_size, 3)
+        first, *others = run.arrivals
         first = replace(first, prompt=tuple(range(chunk + 1)))
-        schedule = replace(schedule, prefill_chunk=chunk)
-        run = replace(run, scenario=replace(run.scenario, arrivals=(first, *others)))
-    return replace(one, run=replace(run, schedule=schedule))
+        run = run.having(arrivals=(first, *others), prefill_chunk=chunk)
+    return run
 
 
 WITH_LAST_TOKEN = 3

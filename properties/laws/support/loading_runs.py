@@ -1,6 +1,5 @@
 """Whole runs of which a request goes on in another engine, of the same drafter and of other sizes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -8,24 +7,20 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Backend, load
-from specsim.conformance.completed import Completed
+from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.exported import Watched
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models
-from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, PaddedRun, run_of
+from specsim.properties.laws.support.histories import VOCABULARY, models
+from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
+from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.rejection import SpecRejection, WorkerRefusal
-from specsim.simulation.engine import Engine
 from specsim.simulation.exporting import require_loading
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
-from specsim.simulation.models.toys import window_of
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.worker import Worker, is_mixing
 
 DRAFTERS = tuple(zip(V1_WORKERS, V2_WORKERS, strict=True))
 KINDS = (PoolKind.MHA, PoolKind.MLA, PoolKind.QUANTISED)
@@ -35,50 +30,25 @@ LONGER = 4
 """Tokens that a conversation goes on with after an end."""
 
 
-def that_loads(worker: Worker) -> Worker:
-    """Return a worker that loads texts; raise WorkerRefusal for another one."""
+def play_that_loads(scenario: Scenario, backend: Backend) -> tuple[Play, Watched]:
+    """Return a play whose worker loads texts, and its operations, which show who leaves.
+
+    Raises
+    ------
+    WorkerRefusal
+        The implementation's own worker loads nothing.
+    """
+    watched = Watched(parts_of(backend))
+    play = Play(scenario, backend, operations=watched, has_own_scheduler=True)
     try:
-        return require_loading(worker)
+        require_loading(play.worker)
     except SpecRejection as refusal:
         raise WorkerRefusal(refusal) from refusal
+    return play, watched
 
 
 @dataclass(frozen=True)
-class Place:
-    """An engine: a run of its worker, and how it is scheduled."""
-
-    run: PaddedRun
-    schedule: Schedule
-
-    def engine(self, backend: Backend, requests: Sequence[Request], must_load: bool = True) -> tuple[Engine, Watched]:
-        """Return an engine with room for these requests, and its operations, which show who leaves.
-
-        A worker that has one number of drafts for all requests gets that of its configuration.
-
-        Raises
-        ------
-        WorkerRefusal
-            The implementation's own worker loads nothing, but must.
-        """
-        run, scenario = self.run, self.run.scenario
-        watched = Watched(Completed(backend, load("specsim.reference")))
-        window, size = window_of(scenario.model), scenario.page_size
-        sizes = sizes_for(run.config, requests, scenario.max_batch, size, window, self.schedule)
-        worker = run.own_worker(backend, sizes)
-        schedule = self.schedule if is_mixing(worker) else replace(self.schedule, num_drafts=None)
-        engine = Engine(
-            that_loads(worker) if must_load else worker,
-            scenario.max_batch,
-            scenario.shuffle_seed,
-            schedule=schedule,
-            operations=watched,
-            make_scheduler=backend.make_scheduler(Scheduler),
-        )
-        return engine, watched
-
-
-@dataclass(frozen=True)
-class LoadingRun:
+class Move:
     """What is handed over, when, and where it goes on.
 
     ``at`` is the step after which a request is handed over, that of ``number``, or the next one that can be, and
@@ -86,8 +56,8 @@ class LoadingRun:
     request with more tokens goes on. ``warm`` steps are made where it goes on before it is loaded.
     """
 
-    source: Place
-    target: Place
+    source: Scenario
+    target: Scenario
     at: int
     number: int
     lag: int
@@ -116,7 +86,7 @@ def _schedule(source: Random, name: str, has_cache: bool, waits: bool) -> Schedu
 
 
 @composite
-def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> LoadingRun:
+def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Move:
     """Draw a run of every drafter, on either worker, and another worker of other drafts and pages that goes on.
 
     A third is handed over at its end, of most inside an accepted run, one in ten in the middle of its prompt; half goes
@@ -134,29 +104,33 @@ def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Loadin
     model = replace(draw(models()), num_right=None, agreement=agreement, hot_token_id=None)
     prompts = [tuple(source.randrange(VOCABULARY) for _ in range(source.choice((2, 5, 11)))) for _ in range(2)]
     num_tokens = [source.randint(10, 15) for _ in prompts]
-    scenario = Scenario(
-        config=config,
-        model=model,
-        arrivals=tuple(Arrival(one, count, None, 0) for one, count in zip(prompts, num_tokens, strict=True)),
+    scenario = scenario_of(
+        config,
+        model,
+        [Arrival(one, count) for one, count in zip(prompts, num_tokens, strict=True)],
         max_batch=2,
         shuffle_seed=source.randrange(1 << 16),
         page_size=sizes[0],
     )
-    first = run_of(names[0], scenario, kind)
-    model, arrivals = first.scenario.model, []
-    for one in first.scenario.arrivals:
+    first = drafted_by(names[0], scenario, target_pool=kind)
+    model, arrivals = first.model, []
+    for one in first.arrivals:
         stop = None
         if is_ended:
             stop = greedy_decode(model, one.prompt, one.max_new_tokens)[source.randrange(3, one.max_new_tokens)]
         arrivals.append(replace(one, eos_token=stop))
-    first = replace(first, scenario=replace(first.scenario, arrivals=tuple(arrivals)))
+    first = first.having(arrivals=tuple(arrivals))
     other = config if names[0].startswith("multi_layer") else SpecConfig(1, 2, 3)
-    second = run_of(names[1], replace(first.scenario, config=source.choice((config, other)), page_size=sizes[1]), kind)
-    second = replace(second, scenario=replace(second.scenario, model=model, shuffle_seed=source.randrange(1 << 16)))
+    second = drafted_by(
+        names[1],
+        first.having(sizes=source.choice((config, other)), page_size=sizes[1]),
+        model=model,
+        shuffle_seed=source.randrange(1 << 16),
+    )
     has_states = model.target_pool in RECURRENT_KINDS
-    return LoadingRun(
-        Place(first, _schedule(source, names[0], False, has_states)),
-        Place(second, _schedule(source, names[1], not has_states and source.randrange(2) == 0, False)),
+    return Move(
+        first.having(schedule=_schedule(source, names[0], False, has_states)),
+        second.having(schedule=_schedule(source, names[1], not has_states and source.randrange(2) == 0, False)),
         at=source.choice((0, 1, 1, 2)),
         number=source.randrange(2),
         lag=source.randrange(3),
@@ -165,11 +139,11 @@ def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Loadin
     )
 
 
-def window_loads() -> SearchStrategy[LoadingRun]:
+def window_loads() -> SearchStrategy[Move]:
     """Return a strategy of runs whose targets have layers with a sliding window."""
     return loading_runs(kinds=(PoolKind.SWA,))
 
 
-def recurrent_loads() -> SearchStrategy[LoadingRun]:
+def recurrent_loads() -> SearchStrategy[Move]:
     """Return a strategy of runs whose targets have recurrent state."""
     return loading_runs(kinds=STATES)

@@ -17,12 +17,13 @@ from specsim.properties.laws.support.drawn_runs import drawn_alone
 from specsim.properties.laws.support.forks import Run
 from specsim.properties.laws.support.sampled_runs import all_runs, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 
@@ -127,8 +128,10 @@ def _engine_of(
     num_seeds: int = 1,
 ) -> Engine:
     """Return an engine of two rows around a worker on some operations."""
-    sizes = sizes_for(config, sampled.requests(num_seeds), 2)
-    return Engine(make_worker(load_model(sampled.model, operations), sizes, operations), 2, 1)
+    arrivals = [Arrival(tuple(one.prompt), one.max_new_tokens) for one in sampled.requests(num_seeds)]
+    scenario = scenario_of(config, sampled.model, arrivals, 2, 1)
+    worker = make_worker(load_model(sampled.model, operations), scenario.sizes(), operations)
+    return Play(scenario, worker=worker).engine
 
 
 def check_sampled_law(

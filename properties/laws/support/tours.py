@@ -16,17 +16,11 @@ from specsim.properties.laws.support.believed import (
     entries_of,
 )
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import (
-    VOCABULARY,
-    Arrival,
-    Played,
-    Scenario,
-    own_worker,
-    play,
-    start,
-)
+from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.sizes import Dimension, Place, SizeClass, place_of, sizes_up_to
+from specsim.properties.runs.play import Play, drive
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -55,21 +49,16 @@ class Tour:
         return HashModel(vocab_size, self.seed, agreement, num_target_layers=target, num_draft_layers=draft)
 
 
-@dataclass(frozen=True)
-class TourRun:
-    """One run, what is large in it, and after how many turns it is left; None runs to the end."""
-
-    what: str
-    scenario: Scenario
-    num_turns: int | None = None
+TourRun = tuple[str, Scenario, int | None]
+"""What is large in a run, the run, and after how many turns it is left; None for its end."""
 
 
 def runs_of_prompts(tour: Tour, power: int) -> Iterator[TourRun]:
     """Yield, for every place, a run that has a prompt of every length."""
     for place in Place:
         random = Random(tour.seed)
-        arrivals = [Arrival(_tokens(random, length), random.choice((3, 4)), None, 0) for length in sizes_up_to(power)]
-        yield TourRun("prompts", _scenario(tour, arrivals, place))
+        arrivals = [Arrival(_tokens(random, length), random.choice((3, 4))) for length in sizes_up_to(power)]
+        yield "prompts", _scenario(tour, arrivals, place), None
 
 
 def runs_of_outputs(tour: Tour, power: int) -> Iterator[TourRun]:
@@ -77,8 +66,8 @@ def runs_of_outputs(tour: Tour, power: int) -> Iterator[TourRun]:
     for place in Place:
         random = Random(tour.seed)
         lengths = sizes_up_to(power)
-        arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), length, None, 0) for length in lengths]
-        yield TourRun("outputs", _scenario(tour, arrivals, place))
+        arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), length) for length in lengths]
+        yield "outputs", _scenario(tour, arrivals, place), None
 
 
 def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
@@ -94,11 +83,11 @@ def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
         for place in Place:
             config, random = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2), Random(tour.seed + size)
             long = 2 + 3 * path_width(config.num_steps)
-            arrivals = [Arrival(_tokens(random, random.randint(1, SHORT)), long, None, 0) for _ in range(size - 1)]
+            arrivals = [Arrival(_tokens(random, random.randint(1, SHORT)), long) for _ in range(size - 1)]
             arrivals.append(Arrival(_tokens(random, SHORT), 2, None, delay))
             model = tour.model(tour.agreement)
-            scenario = Scenario(config, model, tuple(arrivals), size, shuffle_seed=tour.seed, is_v1=place.is_v1)
-            yield TourRun(f"batches of up to {size}", scenario, num_turns=1 + delay + (size - 1 in sizes))
+            scenario = scenario_of(config, model, arrivals, size, tour.seed, is_v1=place.is_v1)
+            yield f"batches of up to {size}", scenario, 1 + delay + (size - 1 in sizes)
 
 
 def runs_of_steps(tour: Tour, power: int) -> Iterator[TourRun]:
@@ -107,9 +96,9 @@ def runs_of_steps(tour: Tour, power: int) -> Iterator[TourRun]:
         for place in Place:
             width = path_width(num_steps)
             config = SpecConfig(2, num_steps, width + 1) if place.is_tree else SpecConfig(1, num_steps, width)
-            arrivals = (Arrival(_tokens(Random(tour.seed), 2), width + 2, None, 0),)
-            scenario = Scenario(config, tour.model(1.0), arrivals, 1, shuffle_seed=tour.seed, is_v1=place.is_v1)
-            yield TourRun(f"{num_steps} steps", scenario)
+            arrivals = (Arrival(_tokens(Random(tour.seed), 2), width + 2),)
+            scenario = scenario_of(config, tour.model(1.0), arrivals, 1, tour.seed, is_v1=place.is_v1)
+            yield f"{num_steps} steps", scenario, None
 
 
 def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
@@ -118,21 +107,18 @@ def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
         config = SpecConfig(topk, 2, topk + 3) if topk > 1 else SpecConfig(1, 2, 3)
         # NOTE: where the draft's first choice is seldom right, its others are accepted.
         model = tour.model(0.2, max(VOCABULARY, topk + topk // 4))
-        arrivals = tuple(Arrival((number, 1), 5, None, 0) for number in range(2))
+        arrivals = tuple(Arrival((number, 1), 5) for number in range(2))
         for is_v1 in (False, True):
-            scenario = Scenario(config, model, arrivals, 2, shuffle_seed=tour.seed, is_v1=is_v1)
-            yield TourRun(f"topk {topk}", scenario)
+            yield f"topk {topk}", scenario_of(config, model, arrivals, 2, tour.seed, is_v1=is_v1), None
 
 
 def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     """Raise AssertionError unless every phase, slot, pool and output is the reference's, and outputs are exact."""
-    scenario = run.scenario
-    tried = start(own_worker(backend, scenario), scenario, backend)
-    believed = BelievedEngine(scenario, scenario)
+    what, scenario, num_turns = run
+    tried, believed = Play(scenario, backend).engine, BelievedEngine(scenario, scenario)
     size = num_checked = 0
     try:
-        engines: list[Played] = [believed, tried]
-        for number, (*_, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
+        for number, (*_, got) in enumerate(islice(drive([believed, tried], scenario), num_turns)):
             if backend.limits.has_own_drafts:
                 tried.scheduler.check_ledger()
             else:
@@ -144,7 +130,7 @@ def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
             for request in ended:
                 _check_output(scenario, request)
     except AssertionError as error:
-        raise AssertionError(f"{run.what}, {_place(scenario)}: {error}") from error
+        raise AssertionError(f"{what}, {place_of_run(scenario)}: {error}") from error
 
 
 def _check_output(scenario: Scenario, request: Request) -> None:
@@ -175,7 +161,7 @@ def compare_step(number: int, believed: BelievedEngine, tried: Engine, got: Iter
 def _count_iteration(scenario: Scenario, iteration: Iteration, previous: int) -> int:
     """Count what an iteration came to, and return the size of its batch."""
     drafts = iteration.num_accepted_drafts.tolist()
-    size, capacity, config = len(drafts), scenario.max_batch, scenario.config
+    size, capacity, config = len(drafts), scenario.room.max_batch, scenario.config
     _count(scenario, Dimension.TOPK, config.topk)
     if size != previous:
         _count(scenario, Dimension.GROWN if size > previous else Dimension.SHRUNK, size)
@@ -187,16 +173,17 @@ def _count_iteration(scenario: Scenario, iteration: Iteration, previous: int) ->
 
 
 def _count(scenario: Scenario, dimension: Dimension, size: int) -> None:
-    reached(SizeClass(dimension, size, _place(scenario)))
+    reached(SizeClass(dimension, size, place_of_run(scenario)))
 
 
-def _place(scenario: Scenario) -> Place:
+def place_of_run(scenario: Scenario) -> Place:
+    """Return the place of a run."""
     return place_of(scenario.config.topk > 1, scenario.is_v1)
 
 
 def _scenario(tour: Tour, arrivals: list[Arrival], place: Place) -> Scenario:
     config, model = SpecConfig(2, 2, 4) if place.is_tree else SpecConfig(1, 2, 3), tour.model(tour.agreement)
-    return Scenario(config, model, tuple(arrivals), SMALL, shuffle_seed=tour.seed, is_v1=place.is_v1)
+    return scenario_of(config, model, arrivals, SMALL, tour.seed, is_v1=place.is_v1)
 
 
 def _tokens(random: Random, count: int) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ from specsim.conformance.backend import load
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.ranks import LONGEST_PAUSE_S, TorchWords
 from specsim.properties.laws.one_voice_engine import OfAnotherRank, with_last_bits
-from specsim.properties.laws.support.histories import Arrival, Scenario
-from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, run_of
-from specsim.reference.models import load_model
+from specsim.properties.laws.support.padded_runs import padded_play, plain_play, waiting_of
+from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
+from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -40,16 +41,16 @@ class Case:
     @property
     def run(self):
         """The run, with room for the largest requests of any rank."""
-        return run_of(self.name, Scenario(self.config, MODEL, (LARGEST,) * 4, 4, 0), self.pool)
+        return drafted_by(self.name, scenario_of(self.config, MODEL, (LARGEST,) * 4, 4, 0), target_pool=self.pool)
 
     def asked(self, rank):
-        vocab_size = self.run.scenario.model.vocab_size
+        vocab_size = self.run.model.vocab_size
         prompts = [[token % vocab_size for token in (rank, 7, 3 + one)[: 2 + one % 2]] for one in range(4)]
         return [Request(one, prompts[one], 4 + 2 * one) for one in range(self.requests[rank])]
 
     def alone(self, rank):
         """Return what the requests of a rank come to without any other."""
-        return played(Engine(self.run.plain_worker(), 4), self.asked(rank), Engine.run)
+        return played(Engine(plain_play(self.run).worker, 4), self.asked(rank), Engine.run)
 
 
 def every_worker(*requests, attn_tp_size=1):
@@ -78,15 +79,12 @@ class Play:
         """Play one rank; return for each case what its requests came to and its forwards by kind, and whom it lost."""
         outcomes = []
         for case in self.cases:
-            run = case.run
-            if self.is_on_device:
-                worker, padded = run.own_padded_worker(load("specsim.gpu"))
-            else:
-                worker, padded = run.believed_padded_worker()
+            whose = load("specsim.gpu" if self.is_on_device else "specsim.reference")
+            play, padded = padded_play(case.run, whose, has_own_worker=self.is_on_device)
             meeting = Meeting(group, padded.run_padding, case.attn_tp_size)
             padded.agree, padded.look = meeting, self.looking(group, meeting, case is self.cases[-1])
             reported = played(
-                Engine(worker, 4), case.asked(group.rank), lambda engine, own=meeting: run_rank(engine, own)
+                Engine(play.worker, 4), case.asked(group.rank), lambda engine, own=meeting: run_rank(engine, own)
             )
             outcomes.append((reported, {kind.name: count for kind, count in padded.forwards.items()}))
         return outcomes, [str(one) for one in group.lost]
@@ -124,23 +122,23 @@ class ReplicatedPlay:
             run = case.run
             if self.is_on_device:
                 of_rank = last_bits_on_device if self.has_last_bits else torch.roll
-                own = OfAnotherRank(load_on_device(run.scenario.model), group.rank, of_rank)
-                worker = load("specsim.gpu").workers[run.base_name](
-                    run.parameters, OneVoiceModel(own, group, TorchWords()), run.sizes()
+                own = OfAnotherRank(load_on_device(run.model), group.rank, of_rank)
+                worker = load("specsim.gpu").workers[run.worker_name](
+                    run.drafting.sizes, OneVoiceModel(own, group, TorchWords()), run.sizes()
                 )
             else:
-                worker = run.worker_on(OneVoiceModel(self.model_of(case, group.rank), group))
+                worker = self.worker_of(case, group.rank, lambda model: OneVoiceModel(model, group))
             outcomes.append(played(Engine(worker, 4), case.asked(0), Engine.run))
         return outcomes
 
-    def model_of(self, case, rank):
-        """Return the model of a rank on the CPU."""
+    def worker_of(self, case, rank, wrap=lambda model: model):
+        """Return the worker of a rank on the CPU."""
         of_rank = with_last_bits if self.has_last_bits else np.roll
-        return OfAnotherRank(load_model(case.run.scenario.model), rank, of_rank)
+        return loop_on(case.run, wrap=lambda model: wrap(OfAnotherRank(model, rank, of_rank)), **waiting_of(case.run))
 
     def alone(self, case):
         """Return what the requests of a case come to on the first rank without any other."""
-        return played(Engine(case.run.worker_on(self.model_of(case, 0)), 4), case.asked(0), Engine.run)
+        return played(Engine(self.worker_of(case, 0), 4), case.asked(0), Engine.run)
 
 
 def last_bits_on_device(values, rank, axis):

@@ -15,9 +15,11 @@ from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Shifted
-from specsim.properties.laws.support.histories import Arrival, Scenario
-from specsim.properties.laws.support.padded_runs import run_of
+from specsim.properties.laws.support.padded_runs import waiting_of
+from specsim.properties.runs.choices import Shifted
+from specsim.properties.runs.drafted import drafted_by
+from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.models import load_model
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.loops import loop_of
@@ -35,15 +37,18 @@ LARGEST = (Arrival((1, 2, 1), 9, None, 0),) * 3
 def run_named(name, pool=PoolKind.MHA):
     """Return a run of a worker, on a chain or a tree."""
     config = SpecConfig(2, 2, 5) if name in ("eagle_v1", "standalone_v2") else SpecConfig(1, 2, 3)
-    return run_of(name, Scenario(config, HashModel(32, 3, 0.8), LARGEST, 3, 0), pool)
+    return drafted_by(name, scenario_of(config, HashModel(32, 3, 0.8), LARGEST, 3, 0), target_pool=pool)
 
 
 def test_every_worker_of_both_layers_is_one_of_four_loops():
     decodes = set()
     for name in WORKERS:
         run = run_named(name)
-        model = load_on_device(run.scenario.model)
-        for worker in (run.plain_worker(), OWN[name](run.parameters, model, run.sizes(), use_graphs=False)):
+        model = load_on_device(run.model)
+        for worker in (
+            loop_on(run, **waiting_of(run)),
+            OWN[name](run.drafting.sizes, model, run.sizes(), use_graphs=False),
+        ):
             decodes.add(type(worker).decode)
     assert gpu.WORKERS.keys() == WORKERS.keys()
     assert len(decodes) == 4
@@ -64,7 +69,7 @@ def test_a_side_of_ones_own_runs_in_both_loops(build, options):
 
 def asked_of(run):
     """Return requests of which some are sampled, processed or reported on, as far as the worker serves them."""
-    vocab_size, is_block = run.scenario.model.vocab_size, run.name.startswith("dflash")
+    vocab_size, is_block = run.model.vocab_size, run.drafter.cuts_by_company
     plain = [Request(one, [token % vocab_size for token in (one, 7, 3)[: 1 + one]], 3 + 2 * one) for one in range(3)]
     return plain, [
         replace(plain[0].fresh(), sampling=SamplingParameters(1.2, seed=3), top_logprobs=None if is_block else 2),
@@ -78,9 +83,9 @@ def asked_of(run):
 def test_replays_over_memory_that_stays_in_place_are_the_reference(name):
     """Batches of one, two and three requests in the buckets of four, one kind of batch after another."""
     run = run_named(name, PoolKind.HYBRID if name == "eagle_v2" else PoolKind.MHA)
-    model, sizes = run.scenario.model, replace(run.sizes(), num_rows=5)
-    believed = loop_of(name)(run.parameters, load_model(model), sizes)
-    worker = OWN[name](run.parameters, load_on_device(model), sizes, use_graphs=True)
+    model, sizes = run.model, replace(run.sizes(), num_rows=5)
+    believed = loop_of(name)(run.drafting.sizes, load_model(model), sizes)
+    worker = OWN[name](run.drafting.sizes, load_on_device(model), sizes, use_graphs=True)
     assert len(worker._batches.captured) == len(bucket_sizes(4))
     for requests in asked_of(run):
         assert find_divergence(believed, worker, requests, max_batch=3, shuffle_seed=5) is None

@@ -9,10 +9,12 @@ from specsim.conformance.backend import load
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Shifted
-from specsim.properties.laws.support.histories import Arrival, Scenario
-from specsim.properties.laws.support.numbered_runs import ALL_WORKERS, MOST, PatternNumbers
-from specsim.properties.laws.support.padded_runs import run_of
+from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
+from specsim.properties.laws.support.padded_runs import waiting_of
+from specsim.properties.runs.choices import Shifted
+from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
+from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence
 from specsim.simulation.lockstep import find_divergence
@@ -29,18 +31,20 @@ NAMES = pytest.mark.parametrize("name", [name for name in ALL_WORKERS if not nam
 
 
 def run_named(name, config, page_size=1):
-    return run_of(name, Scenario(config, HashModel(32, 3, 0.9), ARRIVALS, 3, 0, page_size=page_size))
+    return drafted_by(name, scenario_of(config, HashModel(32, 3, 0.9), ARRIVALS, 3, 0, page_size=page_size))
 
 
 def workers_of(run, **options):
     """Return the reference's worker and the device's."""
-    model = load_on_device(run.scenario.model)
-    return run.plain_worker(), OWN[run.base_name](run.parameters, model, run.sizes(), **run.waiting, **options)
+    model = load_on_device(run.model)
+    return loop_on(run, **waiting_of(run)), OWN[run.worker_name](
+        run.drafting.sizes, model, run.sizes(), **waiting_of(run), **options
+    )
 
 
 def asked_of(run):
     """Return requests that are greedy, and such of which one is sampled and another one has a processor."""
-    plain = run.scenario.requests()
+    plain = run.requests()
     sampled = replace(plain[0].fresh(), sampling=SamplingParameters(1.2, seed=3))
     return plain, [sampled, replace(plain[1].fresh(), processor=Shifted(1)), plain[2].fresh()]
 
@@ -58,7 +62,7 @@ def test_what_was_proposed_is_counted_alike(name):
     run = run_named(name, TREE)
     engines = [Engine(worker, 3, schedule=SCHEDULE) for worker in workers_of(run, use_graphs=False)]
     for engine in engines:
-        for request in run.scenario.requests():
+        for request in run.requests():
             engine.submit(request)
     while engines[0].has_work:
         iterations = [engine.step() for engine in engines]
@@ -78,7 +82,7 @@ def test_numbers_are_read_where_they_lie_in_a_replay(name):
     believed, worker = workers_of(run, use_graphs=True)
     for pattern in ((0, 1, MOST), (MOST, 0, 0)):
         schedule = Schedule(num_drafts=PatternNumbers(pattern))
-        assert find_divergence(believed, worker, run.scenario.requests(), max_batch=3, schedule=schedule) is None
+        assert find_divergence(believed, worker, run.requests(), max_batch=3, schedule=schedule) is None
     cut = [kind for _, kind, _ in worker._batches.captured if kind.is_cut]
     assert cut
     assert len(cut) == len({(size, kind) for size, kind, _ in worker._batches.captured if kind.is_cut})

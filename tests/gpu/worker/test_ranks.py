@@ -8,6 +8,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.rank_processes import run_ranks
 from specsim.gpu.worker.ranks import torch_pad
 from specsim.phases.padding import numpy_pad
+from specsim.properties.laws.support.padded_runs import forwards_of_an_iteration
 from specsim.simulation.models.pool_kinds import PoolKind
 from tests.gpu.worker.rank_play import CHAIN, TREE, Case, Play, ReplicatedPlay, every_worker
 
@@ -43,7 +44,7 @@ def test_ranks_in_processes_output_what_each_would_alone():
     left = check(play, played(play))
     assert left.keys() == {0, 1}
     for case, forwards in zip(play.cases, forwards_of(left), strict=True):
-        of_an_iteration = case.run.forwards_of_an_iteration()
+        of_an_iteration = forwards_of_an_iteration(case.run)
         num_verifies = forwards["VERIFY"]
         assert num_verifies > 1
         for kind, count in of_an_iteration.items():

@@ -10,9 +10,11 @@ from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import simulating_graphs
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.budget_runs import CHAIN_WORKERS
-from specsim.properties.laws.support.histories import Arrival, Scenario
 from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
-from specsim.properties.laws.support.padded_runs import run_of
+from specsim.properties.laws.support.padded_runs import waiting_of
+from specsim.properties.runs.drafted import drafted_by
+from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.loops import loop_of
@@ -28,14 +30,15 @@ IN_GRAPHS = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist 
 
 
 def run_named(name, page_size=1, pool=PoolKind.MHA):
-    return run_of(name, Scenario(CHAIN, HashModel(32, 3, 0.9), ARRIVALS, 3, 0, page_size=page_size), pool)
+    scenario = scenario_of(CHAIN, HashModel(32, 3, 0.9), ARRIVALS, 3, 0, page_size=page_size)
+    return drafted_by(name, scenario, target_pool=pool)
 
 
 def workers_of(run, **options):
     """Return the reference's worker and the device's."""
-    model = load_on_device(run.scenario.model)
-    own = loop_of(run.base_name, "gpu")(run.parameters, model, run.sizes(), **run.waiting, **options)
-    return run.plain_worker(), own
+    model = load_on_device(run.model)
+    own = loop_of(run.worker_name, "gpu")(run.drafting.sizes, model, run.sizes(), **waiting_of(run), **options)
+    return loop_on(run, **waiting_of(run)), own
 
 
 def schedule_of(mode, budget=2, **options):
@@ -43,7 +46,7 @@ def schedule_of(mode, budget=2, **options):
 
 
 def asked_of(run):
-    plain, *others = run.scenario.requests()
+    plain, *others = run.requests()
     return [replace(plain.fresh(), sampling=SamplingParameters(1.2, seed=3)), *others]
 
 

@@ -10,16 +10,17 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.laws.support import believed
 from specsim.properties.laws.support.believed import BelievedEngine, left_by, retract
-from specsim.properties.laws.support.histories import Arrival, Scenario, believed_worker, play, start
-from specsim.properties.laws.support.tours import Tour, TourRun, play_beside_the_reference
+from specsim.properties.laws.support.tours import Tour, play_beside_the_reference
 from specsim.properties.mutants.sizes import faulty_from
 from specsim.properties.reach.sizes import Dimension, Place
+from specsim.properties.runs.play import Play, drive
+from specsim.properties.runs.scenario import Arrival, scenario_of
 
 REFERENCE = load("specsim.reference")
 MODEL = Tour(seed=5, agreement=0.7, num_layers=(2, 1)).model(0.7)
-ARRIVALS = tuple(Arrival((number, 1), 9, None, number) for number in range(3))
-SCENARIO = Scenario(SpecConfig(1, 2, 3), MODEL, ARRIVALS, max_batch=2, shuffle_seed=5)
-RUN = TourRun("outputs of 9", SCENARIO)
+ARRIVALS = tuple(Arrival((number, 1), 9, step=number * (number + 1) // 2) for number in range(3))
+SCENARIO = scenario_of(SpecConfig(1, 2, 3), MODEL, ARRIVALS, max_batch=2, shuffle_seed=5)
+RUN = "outputs of 9", SCENARIO, None
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +33,11 @@ def runs(monkeypatch):
     """The scenarios of which an engine ran."""
     started = []
 
-    def started_with(worker, scenario):
+    def started_with(scenario):
         started.append(scenario)
-        return start(worker, scenario)
+        return Play(scenario)
 
-    monkeypatch.setattr(believed, "start", started_with)
+    monkeypatch.setattr(believed, "Play", started_with)
     return started
 
 
@@ -44,7 +45,7 @@ def lefts_of(engine, num_turns=None):
     """Return what each turn of a run leaves of an engine."""
     return [
         engine.left if isinstance(engine, BelievedEngine) else left_by(engine, iteration)
-        for (iteration,) in islice(play([engine], SCENARIO), num_turns)
+        for (iteration,) in islice(drive([engine], SCENARIO), num_turns)
     ]
 
 
@@ -60,7 +61,7 @@ def as_lists(value):
 
 
 def fresh():
-    return start(believed_worker(SCENARIO), SCENARIO)
+    return Play(SCENARIO).engine
 
 
 def test_a_run_is_taken_once_and_leaves_what_an_engine_does(runs):
@@ -82,7 +83,7 @@ def test_a_run_that_was_left_goes_on_from_there(runs):
 def test_an_engine_with_which_something_else_is_done_runs_by_itself(runs, disturb):
     def disturbed(engine, how):
         lefts = []
-        for (iteration,) in play([engine], SCENARIO):
+        for (iteration,) in drive([engine], SCENARIO):
             lefts.append(engine.left if isinstance(engine, BelievedEngine) else left_by(engine, iteration))
             if len(lefts) == 1:
                 how(engine)

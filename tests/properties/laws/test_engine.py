@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specsim.conformance.backend import load
 from specsim.operations import RECORDS
-from specsim.properties.laws.engine import SPINE, run_to_the_end
+from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.histories import trees_or_any_scenario
+from specsim.properties.runs.play import Play
 
 
 def test_the_spine_is_what_greedy_runs_call():
@@ -29,7 +30,7 @@ def test_the_spine_is_what_greedy_runs_call():
     @settings(max_examples=60, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(trees_or_any_scenario())
     def play(scenario):
-        run_to_the_end(backend, scenario)
+        Play(scenario, backend).run()
 
     play()
     assert called - {"map_hot_tokens"} == set(SPINE)

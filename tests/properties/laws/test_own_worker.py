@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from specsim.algorithms import WORKERS
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties, group_of, property_named
 from specsim.properties.conformance.runner import is_runnable, run_property
-from specsim.properties.laws.support.histories import build_worker
+from specsim.properties.runs.play import own_worker
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
@@ -43,7 +44,7 @@ ON_OPERATIONS = {
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
 draft, ask what the reference's own worker keeps, or play workers only where these have a parameter for a rule."""
 
-OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
+OF_ONE_REQUEST = scenario_of(SpecConfig(1, 1, 2), HashModel(32), [Arrival((1,), 9)], 1, 0)
 
 
 class AskedError(Exception):
@@ -77,8 +78,7 @@ def runs_an_engine(group):
 @pytest.mark.parametrize(("is_v1", "loop"), [(False, ReferenceWorker), (True, ReferenceWorkerV1)], ids=["V2", "V1"])
 def test_a_worker_of_one_kind_leaves_the_other_to_the_loop(is_v1, loop):
     one_kind = replace(REFERENCE, worker=ask) if is_v1 else replace(REFERENCE, worker_v1=ask)
-    config, sizes = OF_ONE_REQUEST
-    assert type(build_worker(one_kind, config, HashModel(32), sizes, is_v1)) is loop
+    assert type(own_worker(one_kind, OF_ONE_REQUEST.having(is_v1=is_v1))) is loop
 
 
 def test_a_worker_does_not_call_a_function_that_takes_the_place_of_its_own():
@@ -90,13 +90,12 @@ def test_the_loop_runs_what_a_worker_refuses_where_there_are_functions():
     def refuse(config, model, sizes):
         raise SpecRejection(Reason.BAD_CONFIGURATION, what="page_size", got=2, expected="1", because="it has no pages")
 
-    config, sizes = OF_ONE_REQUEST
-    of_pages = replace(sizes, page_size=2)
+    of_pages = OF_ONE_REQUEST.having(page_size=2)
     refusing = replace(REFERENCE, worker=refuse)
-    assert type(build_worker(refusing, config, HashModel(32), of_pages, is_v1=False)) is ReferenceWorker
-    assert type(build_worker(refusing, config, HashModel(32), sizes, is_v1=False)) is ReferenceWorker
+    assert type(own_worker(refusing, of_pages)) is ReferenceWorker
+    assert type(own_worker(refusing, OF_ONE_REQUEST)) is ReferenceWorker
     with pytest.raises(WorkerRefusal):
-        build_worker(replace(refusing, functions={}), config, HashModel(32), of_pages, is_v1=False)
+        own_worker(replace(refusing, functions={}), of_pages)
 
 
 def test_an_implementation_of_a_worker_alone_is_checked():

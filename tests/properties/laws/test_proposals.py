@@ -18,6 +18,7 @@ from specsim.properties.laws.proposals_engine import LOOPS, require_law_of_drawn
 from specsim.properties.laws.support.realised_rows import realised_law
 from specsim.properties.laws.support.sampling_cells import AS_A_BLOCK, TOKEN_BY_TOKEN
 from specsim.properties.mutants.cases import draw_cases
+from specsim.properties.runs.drafted import NAMED
 from specsim.properties.strategies.limits import OF_PROPOSALS
 from specsim.properties.strategies.proposals import WalkCase
 
@@ -262,7 +263,7 @@ def unmapped(rows):
 def test_rows_that_no_draft_was_drawn_from_show_in_whole_runs(hand_over, rule):
     name = f"proposals_engine.drawn_{'blocks' if rule is AS_A_BLOCK else 'drafts'}_emit_the_autoregressive_law"
     for case in draw_cases(property_named(name), 0, EXAMPLES):
-        if hand_over is late and case.run.config.num_steps == 1:
+        if hand_over is late and case.config.num_steps == 1:
             continue
         try:
             require_law_of_drawn(REFERENCE, case, rule, hand_over)
@@ -274,5 +275,5 @@ def test_rows_that_no_draft_was_drawn_from_show_in_whole_runs(hand_over, rule):
 
 def test_every_loop_with_a_draft_model_draws():
     cases = draw_cases(property_named("proposals_engine.drawn_drafts_emit_the_autoregressive_law"), 0, 60)
-    assert {case.loop for case in cases} == set(LOOPS)
-    assert any(case.run.model.hot_token_id is not None for case in cases)
+    assert {(case.drafting.drafter, case.is_v1) for case in cases} == {NAMED[name] for name in LOOPS}
+    assert any(case.model.hot_token_id is not None for case in cases)

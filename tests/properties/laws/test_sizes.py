@@ -9,6 +9,7 @@ from specsim.properties.laws.sizes import PROPERTIES
 from specsim.properties.laws.support.ends import ENDS, LAST, ending_runs, play_ends
 from specsim.properties.laws.support.tours import (
     Tour,
+    place_of_run,
     play_beside_the_reference,
     runs_of_batches,
     runs_of_outputs,
@@ -53,14 +54,14 @@ def holds(play, backend, run):
 def run_of(dimension, size, power, place):
     """Return a run of a tour in a place that comes to a size and to no larger one."""
     for run in RUNS_OF[dimension](TOUR, power):
-        scenario = run.scenario
+        scenario = run[1]
         largest = {
             Dimension.PROMPT: max(len(arrival.prompt) for arrival in scenario.arrivals),
             Dimension.OUTPUT: max(arrival.max_new_tokens for arrival in scenario.arrivals),
             Dimension.STEPS: scenario.config.num_steps,
             Dimension.TOPK: scenario.config.topk,
-            Dimension.SHRUNK: scenario.max_batch - 1,
-        }.get(dimension, scenario.max_batch)
+            Dimension.SHRUNK: scenario.room.max_batch - 1,
+        }.get(dimension, scenario.room.max_batch)
         form = scenario.config.topk > 1 or dimension is Dimension.TOPK
         if largest == size and (form, scenario.is_v1) == (place.is_tree, place.is_v1):
             return run
@@ -124,7 +125,7 @@ def test_a_row_that_keeps_something_after_one_end_shows_after_it_alone(end):
     left_out = {end, End.RETRACTION} if end is End.LENGTH else {end}
     others = (*(one for one in End if one not in left_out), *LAST)
     for which, is_found in ((others, False), (ENDS, True)):
-        (run,) = (one for one in ending_runs(TOUR, which) if one.place is place)
+        (run,) = (one for one in ending_runs(TOUR, which) if place_of_run(one[0]) is place)
         with counting_reach() as counts:
             assert holds(play_ends, faulty, run) is not is_found
         assert bool(counts[str(Reuse(end, place))]) is is_found
@@ -134,8 +135,9 @@ def test_a_row_that_keeps_something_after_one_end_shows_after_it_alone(end):
 @pytest.mark.parametrize("end", [*End], ids=lambda one: one.name)
 def test_such_a_row_shows_in_every_other_place(end):
     for run in ending_runs(TOUR):
-        if run.place is not ends.planted_place(end):
-            assert not holds(play_ends, replace(REFERENCE, scheduler=keeping_after(end, run.place)), run)
+        place = place_of_run(run[0])
+        if place is not ends.planted_place(end):
+            assert not holds(play_ends, replace(REFERENCE, scheduler=keeping_after(end, place)), run)
 
 
 @pytest.mark.slow
@@ -143,7 +145,7 @@ def test_a_row_of_a_place_shows_in_no_other():
     """Of one end: elsewhere the fault of any calls what is correct."""
     for place in Place:
         faulty = replace(REFERENCE, scheduler=keeping_after(End.STOP_TOKEN, place))
-        assert [run.place for run in ending_runs(TOUR) if not holds(play_ends, faulty, run)] == [place]
+        assert [place_of_run(run[0]) for run in ending_runs(TOUR) if not holds(play_ends, faulty, run)] == [place]
 
 
 def test_a_failure_names_the_run():

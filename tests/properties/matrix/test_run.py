@@ -11,9 +11,16 @@ from specsim.conformance.backend import load
 from specsim.conformance.isolation.jobs import Limits
 from specsim.properties.matrix.factors import all_cells
 from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls, try_history
-from specsim.properties.matrix.run import CellResult, MatrixRun
+from specsim.properties.matrix.plan import Plan
+from specsim.properties.matrix.run import CellResult, MatrixRun, Result
 from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS, load_subject
-from specsim.properties.matrix.verdict import complaints_of
+from specsim.properties.matrix.verdict import (
+    complaints,
+    complaints_of,
+    shortfalls_of,
+    verdict_of_cell,
+    why_inconclusive,
+)
 from specsim.properties.soak.history import Failure
 from specsim.properties.soak.subject import Subject
 
@@ -31,15 +38,30 @@ def test_a_history_has_to_come_to_what_its_factors_are_there_for():
     ]
 
 
-def test_a_cell_whose_histories_come_to_too_little_fails():
+def test_a_cell_whose_histories_come_to_too_little_is_inconclusive():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
     one.add(0, Tried(Counter(LEAST)).as_plain())
-    assert complaints_of(one) == []
-    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2).as_plain())
-    assert complaints_of(one) == [
-        "v1-page1-topk1-mha, as it is, history 1: finishes = 0, but should be at least 1",
-        "v1-page1-topk1-mha, as it is: 2 slots leaked",
-    ]
+    assert (complaints_of(one), shortfalls_of(one), verdict_of_cell(one)) == ([], [], "conforms")
+    one.add(1, Tried(Counter({**LEAST, "finishes": 0})).as_plain())
+    line = "v1-page1-topk1-mha, as it is, history 1: finishes = 0, but should be at least 1"
+    assert (complaints_of(one), shortfalls_of(one), verdict_of_cell(one)) == ([], [line], "inconclusive")
+    one.add(2, Tried(Counter(LEAST), num_leaked=2).as_plain())
+    assert complaints_of(one) == ["v1-page1-topk1-mha, as it is: 2 slots leaked"]
+    assert verdict_of_cell(one) == "fails"
+
+
+def test_what_histories_missed_are_reasons_of_the_whole_run():
+    cell = CELLS["v1-page1-topk1-mha"]
+    one = CellResult(cell, AS_IT_IS)
+    for number in range(5):
+        one.add(number, Tried(Counter({**LEAST, "finishes": 0})).as_plain())
+    result = Result(7, [one])
+    missed = "finishes = 0, but should be at least 1"
+    first = [f"v1-page1-topk1-mha, as it is, history {number}: {missed}" for number in range(3)]
+    because = [*first, "v1-page1-topk1-mha, as it is: 2 histories more"]
+    for is_part in (False, True):
+        assert why_inconclusive(Plan((cell,), (cell,), {}, ()), result, is_part) == because
+    assert (complaints(result), result.num_failures) == ([], 0)
 
 
 def test_the_first_failures_of_a_cell_are_reported():

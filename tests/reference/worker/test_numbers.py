@@ -7,16 +7,16 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.counts import path_width
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.histories import Arrival, Scenario
-from specsim.properties.laws.support.numbered_runs import ALL_WORKERS, MOST, NumberedRun, PatternNumbers
-from specsim.properties.laws.support.padded_runs import run_of
+from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
+from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
-from specsim.simulation.events import Reach, Tag
-from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.events import Reach, Tag, ignore
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.numbers import DrawnNumbers
 from specsim.simulation.pools import sizes_for
@@ -31,23 +31,18 @@ ARRIVALS = tuple(Arrival((number, 7, 1), 14, None, 0) for number in range(3))
 WORKERS = pytest.mark.parametrize("loop", [ReferenceWorkerV1, ReferenceWorker], ids=["v1", "v2"])
 
 
-def numbered(name, config, pattern=(0, 1, MOST), page_size=1, model=MODEL, **changes):
-    scenario = Scenario(config, model, ARRIVALS, 3, 4, page_size=page_size)
-    return NumberedRun(run_of(name, scenario), pattern, **changes)
+def numbered(name, config, pattern=(0, 1, MOST), observer=ignore, **changes):
+    """Return a play whose requests draft numbers of their own."""
+    scenario = scenario_of(config, MODEL, ARRIVALS, 3, 4, num_drafts=PatternNumbers(pattern), **changes)
+    return Play(drafted_by(name, scenario), observer=observer)
 
 
-def play(run, worker):
+def iterations_of(play):
     """Run to the end; yield every iteration with the numbers that its requests drafted."""
-    numbers = run.numbers()
-    engine = run.engine(BACKEND, worker, numbers)
-    while engine.has_work:
-        iteration = engine.step()
-        engine.scheduler.check_ledger()
-        if iteration is not None:
-            yield iteration, numbers.noted.pop(0)
-    assert len(engine.scheduler.finished) == 3
-    for request in engine.scheduler.finished:
-        assert request.output == greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens)
+    for number, iteration in enumerate(play.iterations()):
+        play.engine.scheduler.check_ledger()
+        yield iteration, play.numbers.calls[number][1]
+    play.require_outputs()
 
 
 def all_within(iteration, numbers):
@@ -61,26 +56,24 @@ def all_within(iteration, numbers):
 @pytest.mark.parametrize("config", [CHAIN, TREE], ids=["chain", "tree"])
 @pytest.mark.parametrize("name", ALL_WORKERS)
 def test_every_drafter_takes_none_one_and_all(name, config, page_size):
-    run = numbered(name, config, page_size=page_size)
-    played = list(play(run, run.believed_worker()))
+    play = numbered(name, config, page_size=page_size)
+    played = list(iterations_of(play))
     assert all(all_within(*one) for one in played)
     numbers = [numbers for _, numbers in played]
-    assert [sorted(one) for one in numbers].count([0, 1, run.run.config.num_steps]) >= 3
+    assert [sorted(one) for one in numbers].count([0, 1, play.scenario.config.num_steps]) >= 3
 
 
 @pytest.mark.parametrize("name", ["eagle_v2", "dflash_v2", "ngram_v2", "multi_layer_eagle_v2", "frozen_kv_mtp_v2"])
 def test_numbers_are_launched_ahead(name):
-    run = numbered(name, CHAIN, is_overlapped=True)
-    assert all(all_within(*one) for one in play(run, run.believed_worker()))
+    assert all(all_within(*one) for one in iterations_of(numbered(name, CHAIN, is_overlapped=True)))
 
 
 @pytest.mark.parametrize("config", [CHAIN, TREE], ids=["chain", "tree"])
 @pytest.mark.parametrize("name", [name for name in ALL_WORKERS if not name.startswith("ngram")])
 def test_a_perfect_draft_is_accepted_as_far_as_it_goes(name, config):
     """What follows a rest is what it would have been without."""
-    run = numbered(name, config)
     # NOTE: no request ends in the first iterations, which is why none of them cuts what it accepts.
-    for iteration, numbers in [*play(run, run.believed_worker())][:3]:
+    for iteration, numbers in [*iterations_of(numbered(name, config))][:3]:
         assert iteration.num_accepted_drafts.tolist() == numbers
 
 
@@ -90,17 +83,13 @@ def test_one_number_is_that_of_every_request(name, number):
     """A number for all is the same whether it is said once or for each."""
     played = []
     for says_once in (False, True):
-        run = numbered(name, CHAIN, (number,))
-        worker = run.believed_worker()
+        play = numbered(name, CHAIN, (number,))
+        worker = play.worker
         if says_once:
             decode = worker.decode
             worker.decode = lambda rows, num_steps, decode=decode: decode(rows, num_steps[0])
-        engine = run.engine(BACKEND, worker, run.numbers())
-        phases = []
-        while engine.has_work:
-            if engine.step() is not None:
-                phases.append([vars(one) for one in worker.phases()])
-        played.append((phases, [one.output for one in engine.run()], engine.positions))
+        phases = [[vars(one) for one in worker.phases()] for _ in play.iterations()]
+        played.append((phases, [one.output for one in play.finished], play.engine.positions))
     for one, other in zip(*(phases for phases, *_ in played), strict=True):
         np.testing.assert_equal(one, other)
     assert played[0][1:] == played[1][1:]
@@ -108,11 +97,10 @@ def test_one_number_is_that_of_every_request(name, number):
 
 @WORKERS
 def test_nodes_beyond_a_number_are_no_drafts(loop):
-    run = numbered("eagle_v1" if loop.is_v1 else "eagle_v2", CHAIN)
-    worker = run.believed_worker()
+    play = numbered("eagle_v1" if loop.is_v1 else "eagle_v2", CHAIN)
     seen = set()
-    for _, numbers in play(run, worker):
-        phase = worker.phases()[1]
+    for _, numbers in iterations_of(play):
+        phase = play.last_verify_input()
         width = phase.num_draft_tokens
         assert width == path_width(max(numbers))
         tokens = phase.draft_token.reshape(-1, width)
@@ -126,19 +114,15 @@ def test_nodes_beyond_a_number_are_no_drafts(loop):
 
 @WORKERS
 def test_figures_are_over_the_drafts_that_there_were(loop):
-    run = numbered("eagle_v1" if loop.is_v1 else "eagle_v2", TREE)
-    worker, reach, noted = run.believed_worker(), Reach(), run.numbers()
-    engine = Engine(worker, 3, schedule=Schedule(num_drafts=noted), observer=reach)
-    for request in run.requests():
-        engine.submit(request)
-    num_drafts = 0
-    while engine.has_work:
-        if engine.step() is not None:
-            phase, numbers = worker.phases()[1], noted.noted[-1]
-            depths = phase.positions.reshape(len(numbers), -1) - phase.seq_lens[:, None]
-            num_drafts += sum(int(((one > 0) & (one <= most)).sum()) for one, most in zip(depths, numbers, strict=True))
-    assert engine.positions.num_proposed_drafts == num_drafts
-    assert engine.positions.num_proposing == sum(most > 0 for numbers in noted.noted for most in numbers)
+    reach, num_drafts = Reach(), 0
+    play = numbered("eagle_v1" if loop.is_v1 else "eagle_v2", TREE, observer=reach)
+    for _, numbers in iterations_of(play):
+        phase = play.last_verify_input()
+        depths = phase.positions.reshape(len(numbers), -1) - phase.seq_lens[:, None]
+        num_drafts += sum(int(((one > 0) & (one <= most)).sum()) for one, most in zip(depths, numbers, strict=True))
+    assert play.engine.positions.num_proposed_drafts == num_drafts
+    proposing = sum(most > 0 for _, numbers in play.numbers.calls for most in numbers)
+    assert play.engine.positions.num_proposing == proposing
     assert all(reach.counts[tag] for tag in (Tag.MIXED, Tag.RESTING, Tag.NARROWER, Tag.WIDER))
 
 
@@ -147,7 +131,7 @@ def test_sampled_requests_go_the_same_way_alone(name):
     """A number is a request's own, and so are its coins: neighbours with other numbers change nothing."""
     asked = [Request(number, (number, 3), 12, sampling=SamplingParameters(0.9, seed=number)) for number in range(3)]
     for config in (CHAIN, TREE):
-        workers = [numbered(name, config).believed_worker() for _ in range(2)]
+        workers = [numbered(name, config).worker for _ in range(2)]
         report = simulate(
             workers[0], asked, max_batch=3, alone=workers[1], schedule=Schedule(num_drafts=DrawnNumbers(3))
         )

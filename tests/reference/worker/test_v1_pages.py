@@ -8,12 +8,12 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.counts import ceil_to
-from specsim.properties.laws.support.histories import Arrival, Scenario
 from specsim.properties.laws.worker_pages import (
     beams_begin_with_the_end_of_their_text,
     requests_on_pages_keep_what_is_theirs,
 )
 from specsim.properties.laws.worker_v1 import both_workers_decode_alike
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.models import load_model
 from specsim.reference.worker import reclaim
 from specsim.reference.worker.pools import Pools
@@ -31,10 +31,10 @@ from specsim.simulation.synchronous import IterationLedger
 from tests.worker_faults import keeping_what_is_borrowed, moving_no
 
 TREE, MODEL = SpecConfig(2, 3, 8), HashModel(32, 3, 0.8)
-SCENARIO = Scenario(
+SCENARIO = scenario_of(
     TREE,
     MODEL,
-    tuple(Arrival(tuple(range(number, 2 * number + 3)), 9 + number, None, 0) for number in range(4)),
+    [Arrival(tuple(range(number, 2 * number + 3)), 9 + number) for number in range(4)],
     max_batch=3,
     shuffle_seed=5,
     is_v1=True,
@@ -67,7 +67,7 @@ def test_pages_of_the_committed_positions_are_owned_between_iterations(page_size
 @pytest.mark.parametrize("topk", [1, 3])
 def test_every_phase_on_pages_is_that_of_v2(topk, page_size):
     config = SpecConfig(1, 3, 4) if topk == 1 else SpecConfig(3, 2, 7)
-    both_workers_decode_alike(REFERENCE, replace(SCENARIO, config=config, page_size=page_size))
+    both_workers_decode_alike(REFERENCE, SCENARIO.having(sizes=config, page_size=page_size))
 
 
 def freeing_all_but(num_kept):

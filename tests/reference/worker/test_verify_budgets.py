@@ -7,8 +7,10 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.host.budget import StepRates
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.histories import Arrival, Scenario
-from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, run_of
+from specsim.properties.laws.support.budget_runs import CHAIN_WORKERS
+from specsim.properties.runs.drafted import drafted_by
+from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
@@ -25,7 +27,6 @@ from specsim.simulation.verification import FixedBudget, PricedBudget, Verificat
 CHAIN = SpecConfig(1, 3, 4)
 MODEL = HashModel(32, 7, 0.8, None, None, 2, 1)
 ARRIVALS = tuple(Arrival((number, 7, 1), 14, None, 0) for number in range(4))
-CHAINS = [name for name in (*V1_WORKERS, *V2_WORKERS) if not name.startswith("ngram")]
 MODES = (VerifyMode.CAP_ACCEPT, VerifyMode.COMPACT)
 MOST_IN_A_BATCH = 3
 SAMPLED = SamplingParameters(temperature=0.9, seed=11)
@@ -44,18 +45,14 @@ class Noted:
 
 def engine_of(name, mode, budget, model=MODEL, config=CHAIN, head=None, **options):
     """Return an engine without requests, and what its worker is run on."""
-    run = run_of(name, Scenario(config, model, ARRIVALS, MOST_IN_A_BATCH, 4))
-    loaded = load_model(run.scenario.model)
-    if head is not None:
-        loaded.description = replace(loaded.description, confidence_head=head)
-    worker = loop_of(run.base_name)(run.parameters, loaded, run.sizes())
+    run = drafted_by(name, scenario_of(config, model, ARRIVALS, MOST_IN_A_BATCH, 4, head=head))
     verification = Verification(mode, budget)
-    return Engine(worker, MOST_IN_A_BATCH, 4, schedule=Schedule(verification=verification, **options)), run
+    return Engine(loop_on(run), MOST_IN_A_BATCH, 4, schedule=Schedule(verification=verification, **options)), run
 
 
 def played(engine, run, sampling=None):
     """Run all requests of an engine and return every iteration and the requests."""
-    for request in run.scenario.requests():
+    for request in run.requests():
         request.sampling = None if sampling is None else replace(sampling, seed=sampling.seed + request.request_id)
         engine.submit(request)
     iterations = []
@@ -69,13 +66,13 @@ def played(engine, run, sampling=None):
 
 def require_lossless(run, done):
     for request in done:
-        assert request.output == greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens)
+        assert request.output == greedy_decode(run.model, request.prompt, request.max_new_tokens)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("name", "pool"),
-    [(name, PoolKind.MHA) for name in CHAINS]
+    [(name, PoolKind.MHA) for name in CHAIN_WORKERS]
     + [(name, pool) for name in ("eagle_v1", "dflash_v2") for pool in (PoolKind.SWA, PoolKind.HYBRID)],
 )
 def test_every_drafter_decodes_the_same_within_a_budget(name, mode, pool):
@@ -134,7 +131,7 @@ def test_a_budget_reads_the_survivals_of_earlier_results(overlaps, lag):
     """In turn those of the iteration before; overlapped, that has not come yet, and those of the one before it."""
     budget = Noted(FixedBudget(4))
     engine, run = engine_of("eagle_v2", VerifyMode.COMPACT, budget, is_overlapped=overlaps)
-    run = replace(run, scenario=replace(run.scenario, arrivals=ARRIVALS[:1]))
+    run = run.having(arrivals=ARRIVALS[:1])
     iterations, _ = played(engine, run)
     survivals = [one.verified.survivals().tolist() for one in iterations]
     expected = [[[1.0] * CHAIN.num_steps]] * lag + survivals
@@ -145,7 +142,7 @@ def test_a_budget_reads_the_survivals_of_earlier_results(overlaps, lag):
 def test_a_request_that_was_retracted_starts_with_ones():
     budget = Noted(FixedBudget(4))
     engine, run = engine_of("eagle_v2", VerifyMode.COMPACT, budget)
-    (request, *_) = run.scenario.requests()
+    (request, *_) = run.requests()
     engine.submit(request)
     for _ in range(3):
         engine.step()
@@ -173,7 +170,7 @@ def test_trees_other_workers_and_models_without_confidence_are_refused():
     assert refusal.value.reason is Reason.BAD_CONFIGURATION
     with pytest.raises(SpecRejection, match="does not say schedules_verify"):
         engine_of("ngram_v2", VerifyMode.COMPACT, FixedBudget(1))
-    run = run_of("eagle_v2", Scenario(CHAIN, MODEL, ARRIVALS, 2, 4))
+    run = scenario_of(CHAIN, MODEL, ARRIVALS, 2, 4)
     loaded = load_model(MODEL)
     loaded.description = replace(loaded.description, confidence_head=None)
     worker = loop_of("eagle_v2")(CHAIN, loaded, run.sizes())

@@ -16,7 +16,8 @@ from specsim.host.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
-from specsim.properties.laws.support.histories import own_worker, play, scenarios
+from specsim.properties.laws.support.histories import scenarios
+from specsim.properties.runs.play import drive, own_worker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 
@@ -132,9 +133,9 @@ def test_meta_info_is_empty_without_a_verify_and_a_histogram_without_drafts():
 @given(scenarios())
 def test_identities_hold_after_a_run(scenario):
     """Intervals partition the run; requests, histograms and intervals count the same verifies and drafts."""
-    engine = Engine(own_worker(load("specsim.reference"), scenario), scenario.max_batch, decode_log_interval=3)
+    engine = Engine(own_worker(load("specsim.reference"), scenario), scenario.room.max_batch, decode_log_interval=3)
     log = []
-    for (iteration,) in play([engine], scenario):
+    for (iteration,) in drive([engine], scenario):
         if iteration is not None:
             log.append(iteration.num_accepted_drafts.tolist())
     engine.run()

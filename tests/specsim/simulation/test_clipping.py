@@ -10,14 +10,13 @@ from specsim.conformance.direct import Direct
 from specsim.host.streams import StreamEvent
 from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.runner import run_property
-from specsim.properties.laws.support.histories import Arrival, Scenario, own_worker
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation import engine
-from specsim.simulation.engine import Engine
 from specsim.simulation.launches import Launched, clipped_steps
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
 from specsim.simulation.streams import Ticket
 
 CONFIG = SpecConfig(1, 4, 5)
@@ -70,8 +69,8 @@ def test_results_that_are_out_count_in_whole_runs(monkeypatch):
 
 
 def test_trees_are_not_clipped():
-    scenario = Scenario(SpecConfig(2, 2, 4), HashModel(8, 1, 0.5), (Arrival((1, 2), 5, None, 0),), 1, 0)
+    scenario = scenario_of(SpecConfig(2, 2, 4), HashModel(8, 1, 0.5), [Arrival((1, 2), 5)], 1, 0, clips_drafts=True)
     with pytest.raises(SpecRejection) as caught:
-        Engine(own_worker(load("specsim.reference"), scenario), 1, schedule=Schedule(clips_drafts=True))
+        Play(scenario, load("specsim.reference"))
     assert caught.value.reason is Reason.BAD_CONFIGURATION
     assert "clips_drafts" in str(caught.value)
