@@ -13,13 +13,15 @@ from specsim.properties.laws.support.exporting_runs import (
 )
 from specsim.properties.laws.support.histories import tagged_pools
 from specsim.properties.laws.worker import check_tags_at, expected_tags
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Scenario
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Export, ExportLengths, Holding, key_units
 from specsim.simulation.models.ground_truth import Prefix
-from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, KINDS_WITHOUT_KV
+from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, KINDS_WITHOUT_KV, RECURRENT_KINDS
 from specsim.simulation.requests import Request
 
 OPERATIONS = ("export_text", "exportable_pages", "Exports")
@@ -47,10 +49,22 @@ class _Door:
     def turns(self, look: Look) -> Iterator[None]:
         """Run to the end; yield after each step whose requests have been looked at."""
         self.watched.leave = lambda name, holding: self._leave(look, holding)
+        left: list[tuple[Request, int]] = []
         for _ in self.play.turns():
+            self._report_last_chunk(left)
             for request in self.engine.scheduler.holders:
                 look(request)
+            scheduler = self.engine.scheduler
+            in_prompt = [one for one in scheduler.holders if not any(one is other for other in scheduler.running)]
+            left = [(one, one.num_fill - one.num_committed) for one in in_prompt]
             yield
+
+    def _report_last_chunk(self, left: Sequence[tuple[Request, int]]) -> None:
+        """Report a prompt of recurrent states of which one token was left before a step, and none is after it."""
+        if self.play.scenario.model.target_pool in RECURRENT_KINDS:
+            for request, num_left in left:
+                if num_left == 1 and any(request is one for one in self.engine.scheduler.running):
+                    reached(Condition.LAST_TOKEN)
 
     def _leave(self, look: Look, holding: Holding) -> None:
         self.num_left += 1
@@ -213,12 +227,19 @@ def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, scenario:
     require(free == everything, "free and cached slots when all has arrived", free, everything)
 
 
-def _of_runs(law: Callable[[Backend, Any], None], strategy: Callable[[], Any], operations: Sequence[str]) -> Any:
-    return state_of_runs("committed_engine", law, strategy, operations)
+def _of_runs(
+    law: Callable[[Backend, Any], None], strategy: Callable[[], Any], operations: Sequence[str], **options: Any
+) -> Any:
+    return state_of_runs("committed_engine", law, strategy, operations, **options)
 
 
 PROPERTIES = (
     _of_runs(what_leaves_a_run_is_committed_text, exporting_runs, OPERATIONS[:2]),
-    _of_runs(states_leave_after_the_tokens_that_they_have_read, recurrent_exports, OPERATIONS[:2]),
+    _of_runs(
+        states_leave_after_the_tokens_that_they_have_read,
+        recurrent_exports,
+        OPERATIONS[:2],
+        tags=tags_of(Condition.LAST_TOKEN),
+    ),
     _of_runs(pages_on_their_way_are_neither_freed_nor_written, transferring_runs, OPERATIONS),
 )

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from typing import Any
 
 from hypothesis import strategies as st
 
+from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
+from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
-from specsim.properties.laws.support.histories import tree_scenarios, trees_or_any_scenario
+from specsim.properties.laws.support.histories import scenarios, tree_scenarios, trees_or_any_scenario
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.support.padded_runs import (
     dropping,
@@ -22,6 +24,8 @@ from specsim.properties.laws.support.padded_runs import (
     plain_play,
     rows_of_a_request,
 )
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.properties.runs.drafted import V2_WORKERS, drafted_by
 from specsim.properties.runs.play import side_by_side
 from specsim.properties.runs.scenario import Arrival, Scenario
@@ -98,36 +102,96 @@ def ranks_in_step_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
     """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses no one."""
     reported, lost = run_threads(scenario.ranks.num_ranks, partial(_run_one, backend, scenario))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
-    forwards = [one for _, one, _ in reported]
-    for rank, (finished, own, _) in enumerate(reported):
-        require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
+    first = reported[0]
+    # NOTE: threads of ranks do not count what they meet.
+    for _ in range(sum(one.num_apart for one in reported)):
+        reached(Condition.LAYERS)
+    for rank, one in enumerate(reported):
+        require(one.forwards == first.forwards, f"forwards of rank {rank}", dict(one.forwards), dict(first.forwards))
+        require(one.layers == first.layers, f"layers that rank {rank} ran", one.layers, first.layers)
         alone = plain_play(scenario).engine
         for request in requests_of(scenario, rank):
             alone.submit(request)
         alone.run()
-        _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
-    for number, of_ranks in enumerate(zip(*(seen for _, _, seen in reported), strict=True)):
+        _require_requests(f"rank {rank}", one.finished, alone.scheduler.finished)
+    for number, of_ranks in enumerate(zip(*(one.seen for one in reported), strict=True)):
         rows = [row for own, _ in of_ranks for row in own]
         for rank, (_, gathered) in enumerate(of_ranks):
             require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
 
 
-def _run_one(
-    backend: Backend, scenario: Scenario, group: LocalGroup
-) -> tuple[list[Request], Counter[ForwardKind], Any]:
-    """Run one rank; return its requests, its forwards by kind, and of each its own rows and all that it saw."""
+def ranks_between_layers_wait_for_others(backend: Backend, scenario: Scenario) -> None:
+    """The same where a rank begins while another one is between two layers of a draft, and catches up with it."""
+    ranks_in_step_are_plain_runs(backend, scenario)
+
+
+class _NotedLayers:
+    """A model that notes which layers of its draft run, and is another model otherwise."""
+
+    def __init__(self, model: Any) -> None:
+        self.inner = model
+        self.layers: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def draft_layer(self, layer: int, *args: Any) -> Any:
+        """Run the window of a layer."""
+        self.layers.append(layer)
+        return self.inner.draft_layer(layer, *args)
+
+
+@dataclass
+class _OfRank:
+    """What a rank came to: its requests, forwards by kind, draft layers, and of each forward its rows and those of all.
+
+    ``num_apart`` counts forwards of others in the layer before the one that it waited to run.
+    """
+
+    finished: list[Request]
+    forwards: Counter[ForwardKind]
+    layers: list[int]
+    seen: list[tuple[list[int], list[int]]]
+    num_apart: int = 0
+
+
+def _run_one(backend: Backend, scenario: Scenario, group: LocalGroup) -> _OfRank:
+    """Run one rank to the end."""
     play, padded = padded_play(scenario, backend)
-    meeting = backend.host("Meeting")(group, padded.run_padding, *scenario.ranks.shares or ())
-    seen = []
+    engine, ranks = play.engine, scenario.ranks
+    padded.inner = noted = _NotedLayers(padded.inner)
+    wanted: list[tuple[ForwardKind, int]] = []
+    asked = requests_of(scenario, group.rank)
+    came_to = _OfRank([], padded.forwards, noted.layers, [])
+
+    def run_padding(kind: ForwardKind, num_tokens: int, width: int | None, layer: int = 0) -> None:
+        came_to.num_apart += any(own is kind and of_own != layer for own, of_own in wanted)
+        padded.run_padding(kind, num_tokens, width, layer)
+
+    meeting = backend.host("Meeting")(group, run_padding, *ranks.shares or ())
+    is_late = ranks.late is not None and group.rank == ranks.num_ranks - 1
+
+    def agree(kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None, layer: int = 0) -> Agreement:
+        wanted.append((kind, layer))
+        agreed: Agreement = meeting(kind, num_requests, num_tokens, width, layer)
+        wanted.pop()
+        return agreed
 
     def look(input_ids: Any) -> None:
-        seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
+        came_to.seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
+        if is_late and len(came_to.seen) == ranks.late:
+            submit()
 
-    padded.agree, padded.look = meeting, look
-    for request in requests_of(scenario, group.rank):
-        play.engine.submit(request)
-    run_rank(play.engine, meeting)
-    return play.engine.scheduler.finished, padded.forwards, seen
+    def submit() -> None:
+        for request in asked:
+            engine.submit(request)
+
+    padded.agree, padded.look = agree, look
+    if not is_late:
+        submit()
+    run_rank(engine, meeting)
+    came_to.finished = engine.scheduler.finished
+    return came_to
 
 
 def _run_idle_batch(scenario: Scenario, worker: Worker, padded: Any) -> None:
@@ -184,6 +248,22 @@ def _ranked_runs(draw: st.DrawFn) -> Scenario:
 
 
 @composite
+def _between_layers(draw: st.DrawFn) -> Scenario:
+    """Draw two ranks with a draft of layers; the second one begins after some of the layers of an iteration."""
+    scenario, num_steps = draw(scenarios()), draw(st.sampled_from((3, 2, 4)))
+    lasting = [replace(one, max_new_tokens=12, eos_token=None, step=0) for one in scenario.arrivals]
+    scenario = scenario.having(
+        sizes=SpecConfig(1, num_steps, path_width(num_steps)),
+        arrivals=(*lasting, *lasting[:1])[:3],
+        max_batch=3,
+    )
+    run = drafted_by(draw(st.sampled_from(("multi_layer_eagle_v2", "multi_layer_eagle_v1"))), scenario)
+    num_forwards = 1 + num_steps
+    late = draw(st.integers(1, 2)) * num_forwards + 1 + draw(st.integers(1, num_steps - 1))
+    return dropping(run).having(num_ranks=2, late=late)
+
+
+@composite
 def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     """Draw a run whose last request comes while the others decode, with a prompt that is no bucket long."""
     scenario = draw(tree_scenarios())
@@ -201,13 +281,26 @@ _KINDS_OF_DRAFTS = (
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
-PROPERTIES = tuple(
-    state_of_runs("padded_engine", law, strategy, operations, number, plays=())
-    for law, strategy, operations, number in (
-        (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-        (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-        (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
-        (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
-        (ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
-    )
+_OF_RANKS = (*_PADS, "Meeting", "plan_mlp_sync_batch")
+
+PROPERTIES = (
+    *(
+        state_of_runs("padded_engine", law, strategy, operations, number, plays=())
+        for law, strategy, operations, number in (
+            (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+            (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+            (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+            (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
+            (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
+        )
+    ),
+    state_of_runs(
+        "padded_engine",
+        ranks_between_layers_wait_for_others,
+        _between_layers,
+        _OF_RANKS,
+        "P57",
+        plays=(),
+        tags=tags_of(Condition.LAYERS),
+    ),
 )

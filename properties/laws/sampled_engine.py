@@ -14,15 +14,20 @@ from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.frequencies import sequential_law
+from specsim.properties.laws.support.histories import tagged_pools
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
+from specsim.properties.laws.worker import check_tags, expected_tags
 from specsim.properties.property import OF_EAGLE
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
 from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.properties.runs.play import Play, parts_of, require_decoded_alone
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 
 OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
@@ -165,6 +170,44 @@ def require_frequencies_of_seeds(backend: Backend, scenario: Scenario) -> None:
     require(law.verdict != "differs", what, reported, f"one of chance above {ALPHA:.0e}")
 
 
+def sampled_requests_come_back_in_chunks(backend: Backend, scenario: Scenario) -> None:
+    """A request that lost its slots computes its text again in chunks, which end inside of its former output, too.
+
+    What it has output stays, and both caches have the entries of its own tokens.
+    """
+    play = Play(scenario, backend)
+    known: dict[int, list[int]] = {}
+    for _ in play.turns():
+        scheduler, state = play.engine.scheduler, play.worker.state()
+        scheduler.check_ledger()
+        _report_resumed(scheduler.holders)
+        for request in play.requests:
+            before = known.get(request.request_id, [])
+            kept = request.output[: len(before)]
+            require(kept == before, f"output of request {request.request_id} after a retraction", kept, before)
+            known[request.request_id] = list(request.output)
+        for request in scheduler.running:
+            for name, tags in zip(tagged_pools(backend), expected_tags(scenario.model, request.fill), strict=False):
+                check_tags(name, state[name], request, tags)
+        for request in [*scheduler.running]:
+            if not request.num_retractions and len(request.output) > 2 * SHORT_CHUNK:
+                scheduler.retract(request)
+    for request in play.requests:
+        require(len(request.output) == request.max_new_tokens, "output tokens", request.output, request.max_new_tokens)
+
+
+def _report_resumed(holders: Sequence[Request]) -> None:
+    """Report a chunk of a sampled request that has ended inside of its former output."""
+    for request in holders:
+        is_inside = len(request.prompt) < request.num_committed < request.num_fill - 1
+        if is_inside and request.num_retractions and not request.is_greedy:
+            reached(Condition.SAMPLED_CHUNK)
+
+
+SHORT_CHUNK = 2
+"""Tokens of a chunk: some chunk of a text that comes back ends in any two tokens of its former output."""
+
+
 @composite
 def lawful_runs(draw: st.DrawFn) -> Scenario:
     """Draw a sampled request over two to four tokens, with or without a greedy neighbour."""
@@ -209,6 +252,17 @@ def seeded_runs(draw: st.DrawFn, most_tokens: int = 32) -> Scenario:
     )
 
 
+@composite
+def resumed_runs(draw: st.DrawFn) -> Scenario:
+    """Draw the same for outputs that are long enough to be interrupted; all but the last request are sampled."""
+    scenario = draw(seeded_runs())
+    num_tokens = draw(st.integers(10, 14))
+    page_size = draw(st.sampled_from((1, 2))) if scenario.config.topk == 1 or not scenario.is_v1 else 1
+    *others, last = (replace(one, max_new_tokens=num_tokens) for one in scenario.arrivals)
+    arrivals = (*(one if one.sampling else replace(one, sampling=HALVING) for one in others), last)
+    return scenario.having(arrivals=arrivals, page_size=page_size, prefill_chunk=max(SHORT_CHUNK, page_size))
+
+
 def _prompts(vocab_size: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=4).map(tuple)
 
@@ -231,14 +285,26 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
 
 CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
 
-PROPERTIES = tuple(
+PROPERTIES = (
     # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-    state_of_runs("sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ())
-    for law, strategy, catalogue, called in (
-        (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
-        (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
-        (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
-        (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
-        (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
-    )
+    *(
+        state_of_runs(
+            "sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ()
+        )
+        for law, strategy, catalogue, called in (
+            (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
+            (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
+            (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
+            (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
+            (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
+        )
+    ),
+    state_of_runs(
+        "sampled_engine",
+        sampled_requests_come_back_in_chunks,
+        resumed_runs,
+        OPERATIONS,
+        "P55",
+        tags=tags_of(Condition.SAMPLED_CHUNK),
+    ),
 )

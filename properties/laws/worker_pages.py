@@ -1,16 +1,20 @@
 """Laws of whole runs on pages: nothing is lost, nothing leaks, and every beam finds the end of its text."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.counts import beam_stride, floor_to
+from specsim.counts import floor_to
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import paged_scenarios
-from specsim.properties.laws.support.watched import Buffers, WatchedModel
+from specsim.properties.laws.support.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.laws.worker import check_tags, expected_tags
-from specsim.properties.runs.play import Play, require_in_step, side_by_side
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
+from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
 from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.models.batches import DraftStepBatch
 
@@ -54,32 +58,45 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
 def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario) -> None:
     """While a tree is drafted, every beam has in front of its entries what the draft cache has of the text's last page.
 
-    Attention that reads whole pages finds it there; a step that names its slots one by one does not look. The
-    reference's loop and models run on what the implementation has for the copies.
+    Attention that reads whole pages finds it there, as the draft does here: a step that names its slots one by one does
+    not look. Without a worker of its own an implementation has what it has for the copies run in the reference's.
     """
-    config, size = scenario.config, scenario.room.page_size
 
-    def look(batch: DraftStepBatch[Array], kv: Buffers) -> None:
-        for place, row in enumerate(batch.req_pool_indices.tolist()):
-            length = int(batch.positions[place * config.topk]) - (batch.depth - 2)
-            slots, base = play.worker.state()["req_to_token"][row], floor_to(length, size)
-            stride = beam_stride(length, config.topk, config.num_steps, size)
-            for beam in range(1, config.topk):
-                first = base + beam * stride
-                holes, text = slots[first : first + length - base], slots[base:length]
-                for name, layers in kv.items():
-                    for layer, buffer in enumerate(layers):
-                        got, expected = buffer[holes].tolist(), buffer[text].tolist()
-                        where = f"{name}[{layer}] in front of beam {beam} of row {row}"
-                        require(got == expected, where, got, expected)
+    def look(batch: DraftStepBatch[Array], kv: Buffers, pages: Sequence[PageOfBeam]) -> None:
+        rows, num_beams = batch.req_pool_indices.tolist(), scenario.config.topk
+        for page in pages:
+            row, beam = rows[page.place // num_beams], page.place % num_beams
+            if row == 0 or page.copies == page.text:
+                continue
+            reached(Condition.PAGES_OF_BEAMS)
+            require(len(page.copies) == len(page.text), f"page of beam {beam} of row {row}", page.copies, page.text)
+            for name, layers in kv.items():
+                for layer, buffer in enumerate(layers):
+                    got, expected = buffer[page.copies].tolist(), buffer[page.text].tolist()
+                    require(got == expected, f"{name}[{layer}] in front of beam {beam} of row {row}", got, expected)
 
+    def watch(model: Any) -> WatchedModel:
+        return WatchedModel(model, scenario.room.page_size, look)
+
+    _watched_play(backend, scenario, watch).run(checks_ledger=True)
+
+
+def _watched_play(backend: Backend, scenario: Scenario, watch: Wrap) -> Play:
+    """Return a play of an implementation's own worker on a model that is watched, or the reference's on its copies."""
+    if scenario.worker_name in backend.workers:
+        return Play(scenario, backend, wrap=watch)
     has = {name: backend.functions[name] for name in COPIES if backend.has(name)}
-    operations = Completed(replace(backend, functions=has), load("specsim.reference"))
-    play = Play(scenario, operations=operations, wrap=lambda model: WatchedModel(model, look))
-    play.run(checks_ledger=True)
+    return Play(scenario, operations=Completed(replace(backend, functions=has), load("specsim.reference")), wrap=watch)
 
 
 PROPERTIES = (
     state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
-    state_of_runs("worker_pages", beams_begin_with_the_end_of_their_text, paged_scenarios, COPIES, "P42", plays=()),
+    state_of_runs(
+        "worker_pages",
+        beams_begin_with_the_end_of_their_text,
+        paged_scenarios,
+        COPIES,
+        "P42",
+        tags=tags_of(Condition.PAGES_OF_BEAMS),
+    ),
 )

@@ -104,12 +104,14 @@ class Ranks:
     """Who runs at the same time: so many ranks, to which requests are dealt ``at_a_time``, none to ``idle``.
 
     Forwards that are padded have as many rows as a group of ``shares`` can share, or those of buckets without one.
+    Requests of the last rank come after ``late`` forwards of the others, if it is given.
     """
 
     num_ranks: int = 1
     idle: int | None = None
     at_a_time: int = 1
     shares: tuple[int, int] | None = None
+    late: int | None = None
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,23 @@ def transferring_runs() -> SearchStrategy[Scenario]:
 
 
 def recurrent_exports() -> SearchStrategy[Scenario]:
-    """Return a strategy of runs whose target has recurrent state; half of them overlap as little as V1."""
-    runs = exporting_runs(kinds=(PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV))
-    return runs.map(lambda run: run if run.course.lag % 2 else run.having(is_overlapped=False))
+    """Return a strategy of runs whose target has recurrent state; half of them overlap as little as V1.
+
+    In three of five one token of a prompt is left for its last chunk.
+    """
+    return exporting_runs(kinds=(PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)).map(_of_states)
+
+
+def _of_states(run: Scenario) -> Scenario:
+    if run.course.lag % 2 == 0:
+        run = run.having(is_overlapped=False)
+    if run.course.lag <= WITH_LAST_TOKEN:
+        chunk = max(run.room.page_size, 3)
+        first, *others = run.arrivals
+        first = replace(first, prompt=tuple(range(chunk + 1)))
+        run = run.having(arrivals=(first, *others), prefill_chunk=chunk)
+    return run
+
+
+WITH_LAST_TOKEN = 3
+"""The largest lag of the runs in which one token is left for a last chunk."""
