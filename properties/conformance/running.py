@@ -115,7 +115,7 @@ def _run(
         not_compared += near.empty_calls > 0
 
     def is_vain() -> bool:
-        return one.is_slow and examples > 0 and drafts.engines > 0 and not (drafts.proposed or left_out)
+        return one.is_slow and examples > 0 and drafts.requests > 0 and not (drafts.proposed or left_out)
 
     reach: dict[str, int] = {}
     is_cut = False

@@ -12,8 +12,8 @@ class DraftCounts:
 
     Parameters
     ----------
-    engines : int
-        Engines that were built.
+    requests : int
+        Requests that engines were given.
     proposed : int
         Drafts that there were.
     verified : int
@@ -22,17 +22,17 @@ class DraftCounts:
         Those of them that were kept.
     """
 
-    engines: int = 0
+    requests: int = 0
     proposed: int = 0
     verified: int = 0
     accepted: int = 0
 
     def public(self) -> dict[str, int]:
-        """Return the counts by name, none without engines; rejected are the verified ones that were not kept.
+        """Return the counts by name, none without requests; rejected are the verified ones that were not kept.
 
         Those that were not verified were cut.
         """
-        if not self.engines:
+        if not self.requests:
             return {}
         return {
             "proposed": self.proposed,
@@ -57,11 +57,11 @@ def counting_drafts() -> Iterator[DraftCounts]:
         _COUNTS.reset(token)
 
 
-def count_engine() -> None:
-    """Count an engine; without a caller who counts, nothing happens."""
+def count_request() -> None:
+    """Count a request that an engine is given; without a caller who counts, nothing happens."""
     counts = _COUNTS.get()
     if counts is not None:
-        counts.engines += 1
+        counts.requests += 1
 
 
 def count_drafts(

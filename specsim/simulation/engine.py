@@ -19,7 +19,7 @@ from specsim.host.metrics import (
 )
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
-from specsim.simulation.drafted import count_drafts, count_engine
+from specsim.simulation.drafted import count_drafts, count_request
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.exporting import hand_over, load_of, written_lengths
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
@@ -134,7 +134,6 @@ class Engine:
         self.decode_log_interval = decode_log_interval
         self.on_interval = on_interval
         self.num_drafts_per_round = drafts_per_round(worker.config.num_draft_tokens, worker.config.num_steps)
-        count_engine()
 
     @property
     def has_work(self) -> bool:
@@ -169,6 +168,7 @@ class Engine:
         check_choice(self.worker.model.description, wants_report, request)
         request.holding.books = self._operations.host("Books")()
         self.scheduler.submit(request)
+        count_request()
 
     def abort(self, request_id: int) -> None:
         """Ask a request to end; see ``Scheduler.abort``."""

@@ -315,7 +315,8 @@ def _judge_chain_fronts_kernel(
     law = start + request + kept
     is_followed = kept < num_drafts
     token = tl.load(draft_ptrs[0] + start + kept, mask=is_followed, other=-1).to(tl.int32)
-    chosen = tl.where(temperature == 0, tl.load(law_ptrs[3] + law), -1)
+    choice = tl.load(law_ptrs[3] + law)
+    chosen = tl.where((temperature == 0) & (choice < row_sizes[1]), choice, -1)
     target_mass = tl.load(law_ptrs[1] + law) / tl.where(is_followed, at(level, share, kept), 1.0)
     draft_largest = tl.zeros([], dtype=tl.float32)
     draft_mass = tl.zeros([], dtype=tl.float64) + 1.0
