@@ -24,11 +24,11 @@ lint: $(STAMP)
 
 # What follows from the tables and the catalogues: stubs, exports and pages. Tests compare each of them.
 generate: $(STAMP)
-	$(BIN)/python -m specsim.operations.stub
+	$(BIN)/python -m specsim.operations.derived.stub
 	$(BIN)/python -m specsim.conformance.stub
 	$(BIN)/python -m specsim.validation.page > docs/operations.md
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
-	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
+	$(BIN)/python -m specsim.properties.suite.conformance.page > docs/properties.md
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
 	$(BIN)/python -m specsim.engines.page docs/engines.md
 

@@ -1,4 +1,4 @@
-# Written by python -m specsim.operations.stub; edit the table instead.
+# Written by python -m specsim.operations.derived.stub; edit the table instead.
 
 from collections.abc import Sequence
 

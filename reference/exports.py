@@ -1,4 +1,4 @@
-# Written by python -m specsim.operations.stub; edit the table instead.
+# Written by python -m specsim.operations.derived.stub; edit the table instead.
 """Every operation of ``specsim.reference``, from the module of its group."""
 
 from specsim.reference.acceptance import (

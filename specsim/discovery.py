@@ -26,6 +26,27 @@ def modules_of(package: str, names: Collection[str] | None = None) -> dict[str, 
     return {name: importlib.import_module(f"{package}.{name}") for name in chosen}
 
 
+def modules_named(package: str, kind: str) -> dict[str, ModuleType]:
+    """Import the modules of one kind inside a package, at any depth, and return them by their whole name.
+
+    Parameters
+    ----------
+    package : str
+        As in an import; it has been imported, or is being imported.
+    kind : str
+        A module is called so, or so with an underscore and more: ``laws``, ``laws_chains``.
+    """
+    folders = list(map(Path, importlib.import_module(package).__path__))
+    found = sorted(
+        path.relative_to(folder).with_suffix("")
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if path.stem == kind or path.stem.startswith(f"{kind}_")
+    )
+    names = [".".join((package, *path.parts)) for path in found]
+    return {name: importlib.import_module(name) for name in names}
+
+
 @cache
 def modules_that_say(constant: str, file: str) -> dict[str, str]:
     """Find the modules of one name inside the packages of specsim that assign a string to a constant.

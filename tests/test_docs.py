@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.cli.main import main
 from specsim.conformance.page import page as host_page
-from specsim.properties.catalogue import all_properties
-from specsim.properties.conformance.page import KINDS
-from specsim.properties.conformance.page import page as properties_page
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.kills import read_kills
-from specsim.properties.mutants.page import page as mutants_page
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.conformance.page import KINDS
+from specsim.properties.suite.conformance.page import page as properties_page
+from specsim.properties.suite.hunt.kills import read_kills
+from specsim.properties.suite.hunt.page import page as mutants_page
 from specsim.validation.page import page
 
 ROOT = Path(__file__).parents[1]
@@ -119,7 +119,7 @@ def test_the_page_of_host_functions_is_that_of_the_catalogue():
 
 def test_the_page_of_properties_is_that_of_the_catalogue():
     written = (ROOT / "docs" / "properties.md").read_text()
-    assert written == properties_page(), "run: python -m specsim.properties.conformance.page > docs/properties.md"
+    assert written == properties_page(), "run: python -m specsim.properties.suite.conformance.page > docs/properties.md"
 
 
 def test_every_number_of_a_property_is_explained():
@@ -134,7 +134,7 @@ def test_the_page_of_algorithms_is_that_of_the_licence():
 
 def test_the_page_of_mutants_lists_who_dies_latest():
     written, kills = (ROOT / "docs" / "mutants.md").read_text(), read_kills(KILLS)
-    because = f"run: python -m specsim.properties.mutants.page {KILLS.relative_to(ROOT)} docs/mutants.md"
+    because = f"run: python -m specsim.properties.suite.hunt.page {KILLS.relative_to(ROOT)} docs/mutants.md"
     assert written == mutants_page(written, kills), because
 
 

@@ -61,7 +61,7 @@ CANNOT_RUN = {
     "specsim mutants --seeds 20": "takes an hour; tests/cli/test_mutants.py runs a mutant",
     "specsim mutants --with-limits": "takes half an hour; tests/cli/test_mutants.py runs a mutant",
     "specsim soak --exhaustive --mutants": "takes minutes; tests/cli/test_small_scopes.py runs it",
-    "for seed in": "it is the command above five times; tests/cli/test_check_known.py runs --by-cause",
+    "for seed in": "it is the command above five times; tests/cli/check/test_check_known.py runs --by-cause",
     "eval ": "the shell of a user; tests/cli run the completion",
 }
 """Commands that do not run here, by how they begin, and why."""
@@ -76,9 +76,9 @@ RUN_ELSEWHERE = {
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
     "specsim soak --steps 20000": ".ci/run runs 8,000 steps of it",
-    "specsim check my_worker": "tests/cli/test_workers_alone.py checks it with every property",
-    "specsim check my_scheduler": "tests/cli/test_workers_alone.py checks it with every property",
-    "specsim check my_drafter": "tests/cli/test_workers_alone.py checks it with every property",
+    "specsim check my_worker": "tests/cli/check/test_workers_alone.py checks it with every property",
+    "specsim check my_scheduler": "tests/cli/check/test_workers_alone.py checks it with every property",
+    "specsim check my_drafter": "tests/cli/check/test_workers_alone.py checks it with every property",
 }
 """Commands that other tests run, by how they begin, and where."""
 

@@ -27,8 +27,8 @@ from specsim.gpu.launching.records import FUSED, outputs_class, record_of
 from specsim.gpu.launching.replay import Misplaced, Replay
 from specsim.gpu.switches import checks_values
 from specsim.operations import RECORDS
+from specsim.operations.derived.signature import outputs_class_of, parameters_of, returns_of
 from specsim.operations.record import Operation
-from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
 
 MOST_MET = MOST_REPLAYS = 1024
 """Kinds of calls of an operation that are kept: an engine has one a batch size, and for each some lengths."""

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 from specsim.operations import RECORDS
+from specsim.operations.derived.signature import outputs_class_of
 from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
-from specsim.operations.signature import outputs_class_of
 
 FUSED: dict[str, Operation] = {}
 """What workers launch in the place of several operations, by name; ``specsim.gpu.worker`` fills it."""

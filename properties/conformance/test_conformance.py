@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from specsim.conformance.backend import BackendUnavailable, load
-from specsim.properties.catalogue import all_properties
-from specsim.properties.conformance.explained import explain_here
-from specsim.properties.conformance.runner import examples_of, is_selected, run_property
 from specsim.properties.property import Property
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.conformance.explained import explain_here
+from specsim.properties.suite.conformance.runner import examples_of, is_selected, run_property
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,1 +1,1 @@
-"""Laws: facts that hold of any implementation, stated without the reference."""
+"""What laws of several subjects share: checks, links, exact cells, frequencies. Laws stand on the shelves."""

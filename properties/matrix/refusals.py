@@ -7,7 +7,7 @@ from operator import attrgetter
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.isolation.heartbeat import begin_call
 from specsim.conformance.raised import Undefined
-from specsim.operations.signature import nearest
+from specsim.operations.derived.signature import nearest
 from specsim.properties.matrix.factors import FACTORS, NAMES, Cell, Value
 from specsim.properties.matrix.setups import draw_setup, sizes_of
 from specsim.properties.seeds import source_of

@@ -8,9 +8,9 @@ from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
 from specsim.host.acceptance import Acceptance
-from specsim.properties.laws.support.budget_runs import OfSurvivals
-from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
+from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.steps.budget_runs import OfSurvivals
 from specsim.properties.soak.asked import Asked, draw_asked, with_rules
 from specsim.properties.soak.drafters import chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.setups import Setup

@@ -3,8 +3,8 @@
 from types import ModuleType
 
 from specsim.conformance.catalogue import CATALOGUE
-from specsim.discovery import modules_of
 from specsim.properties.mutants.record import Mutant
+from specsim.properties.shelves import modules_of_kind
 
 __all__ = ["Mutant", "all_mutants"]
 
@@ -13,8 +13,8 @@ _PLACES = {name: place for place, name in enumerate(CATALOGUE)}
 
 def all_mutants() -> tuple[Mutant, ...]:
     """Return every mutant, module after module in the order of the catalogue, those that the table generates last."""
-    modules = modules_of(__name__)
-    generated = modules.pop("generated")
+    modules = modules_of_kind("faults")
+    generated = modules.pop("specsim.properties.operations.generated.faults")
     written = sorted((module for module in modules.values() if "MUTANTS" in vars(module)), key=_place_of)
     return tuple(mutant for module in (*written, generated) for mutant in module.MUTANTS)
 

@@ -1,1 +1,1 @@
-"""Whole runs: a scenario says what is run, a play runs it and shows what can be observed after each step."""
+"""Whole runs: how they are drawn and played, and a shelf for each subject of their laws and faults."""

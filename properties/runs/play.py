@@ -17,11 +17,10 @@ from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.scenario import Scenario
 from specsim.reference.models import load_model
 from specsim.rejection import SpecRejection, WorkerRefusal
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.history import Divergence, first_divergence
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
-from specsim.simulation.fitting import require_schedule
-from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
@@ -30,6 +29,7 @@ from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.turns.fitting import require_schedule
 from specsim.simulation.verification import Budget, Verification
 from specsim.simulation.worker import Iteration, Worker
 

@@ -12,15 +12,15 @@ import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.seeds import source_of
 from specsim.properties.soak.setups import AT_REST, Setup, row_width_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
-from specsim.simulation.priorities import DEPTH
 from specsim.simulation.schedule import Schedule
+from specsim.simulation.turns.priorities import DEPTH
 
 CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4), (0, 1, 3), (0, 2))
 """Numbers of steps that chains change among; without a step nothing is proposed."""

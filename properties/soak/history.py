@@ -21,7 +21,7 @@ from specsim.properties.soak.trace import Traces
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.events import Tag
 from specsim.simulation.models.frozen import accepting_unread_states
-from specsim.simulation.priorities import Coverage
+from specsim.simulation.turns.priorities import Coverage
 
 MOST_STEPS_TO_THE_END = 3000
 """Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""

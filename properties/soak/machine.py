@@ -36,8 +36,8 @@ from specsim.reference.worker.pools import CARRIED
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
-from specsim.simulation.priorities import Coverage, Priorities
 from specsim.simulation.requests import Request
+from specsim.simulation.turns.priorities import Coverage, Priorities
 from specsim.simulation.worker import Iteration, is_telling
 
 WIDE_BATCH = 4

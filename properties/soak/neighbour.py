@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 from specsim.assertion import require
-from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
+from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.padding import Padding, padded_model_of
 from specsim.properties.soak.setups import Setup
@@ -14,8 +14,8 @@ from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, Tag
-from specsim.simulation.priorities import Priorities
 from specsim.simulation.schedule import Schedule
+from specsim.simulation.turns.priorities import Priorities
 from specsim.simulation.worker import Iteration
 
 MOST_REQUESTS = 8

@@ -21,7 +21,7 @@ from specsim.properties.soak.trace import Traces, joined
 from specsim.properties.soak.units import ANY, PlainMachine, SoakLimits
 from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
 from specsim.simulation.events import Tag
-from specsim.simulation.priorities import Coverage
+from specsim.simulation.turns.priorities import Coverage
 
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
 MOST_FAILURES = 10

@@ -11,12 +11,12 @@ from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup, config_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.history import Divergence, first_divergence
+from specsim.simulation.comparing.reported_pairs import ReportedPairs
+from specsim.simulation.comparing.request_pairs import IdleTurns, RequestPairs, difference_at_rest
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
-from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.reported_pairs import ReportedPairs
-from specsim.simulation.request_pairs import IdleTurns, RequestPairs, difference_at_rest
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler

@@ -6,10 +6,10 @@ from specsim.assertion import require
 from specsim.host.acceptance import Acceptance
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
-from specsim.properties.laws.support.reported import check_reported
+from specsim.properties.runs.reports.reported import check_reported
 from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.setups import Setup
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.requests import TOKEN_TEXT, Request
 

@@ -21,7 +21,7 @@ from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.trace import Traces
 from specsim.properties.unit_of_work import PlainOutcome, require_device
 from specsim.simulation.drafted import counting_drafts
-from specsim.simulation.priorities import Coverage
+from specsim.simulation.turns.priorities import Coverage
 
 ANY = "machine"
 DRAWN: Mapping[str, DrawSetup] = {ANY: draw_setup}

@@ -1,13 +1,19 @@
-"""Hypothesis strategies: for every operation one function of its name, which draws the arguments of a valid call."""
+"""Hypothesis strategies of every operation, and what strategies of several groups share.
 
-from collections.abc import Callable
+A group's strategies stand in ``specsim.properties.operations``: one function of each operation's name, which draws the
+arguments of a valid call.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import ModuleType
 from typing import TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.discovery import modules_of
-from specsim.operations import ALL_GROUPS, RECORDS
+from specsim.discovery import modules_named
+from specsim.operations import GROUPS, MODEL_GROUPS, RECORDS
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
 from specsim.properties.strategies.made_once import made_once
@@ -15,10 +21,19 @@ from specsim.properties.strategies.numbers import drawing_entries
 
 T = TypeVar("T")
 
-MODULES = modules_of(__name__, ALL_GROUPS)
-"""The strategies of each group; other modules here draw cases of laws and what several strategies share."""
+__all__ = ["Arguments", "entry_wise", "for_operation", "in_any_layout", "is_strided", "modules"]
 
-__all__ = ["Arguments", "entry_wise", "for_operation", "in_any_layout", "is_strided"]
+
+@cache
+def modules() -> Mapping[str, ModuleType]:
+    """Return the strategies of each group, in the order of the groups; a group that has none is left out.
+
+    They import what stands here, so that they are looked for when one is first asked for.
+    """
+    found = modules_named("specsim.properties.operations", "strategy")
+    places = {**dict.fromkeys(GROUPS, ""), **dict.fromkeys(MODEL_GROUPS, "models.")}
+    wanted = {group: f"specsim.properties.operations.{place}{group}.strategy" for group, place in places.items()}
+    return {group: found[name] for group, name in wanted.items() if name in found}
 
 
 @made_once
@@ -43,9 +58,12 @@ def for_operation(
         The group's module has no function of that name.
     """
     group = RECORDS[name].group
-    function: Callable[[int], SearchStrategy[Arguments]] | None = vars(MODULES[group]).get(name)
+    module = modules().get(group)
+    function: Callable[[int], SearchStrategy[Arguments]] | None = vars(module).get(name) if module is not None else None
     if function is None:
-        raise NotImplementedError(f"there is no strategy of {name}; write it in properties/strategies/{group}.py")
+        raise NotImplementedError(
+            f"there is no strategy of {name}; write it in properties/operations/{group}/strategy.py"
+        )
     return entry_wise(lambda: function(max_requests)) if is_entry_wise else function(max_requests)
 
 

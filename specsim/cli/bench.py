@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from specsim.gpu.bench.every import Machine, Work
     from specsim.gpu.bench.growth import Growth
     from specsim.gpu.bench.iteration import EngineSizes
-    from specsim.properties.conformance.report import Report
+    from specsim.properties.suite.conformance.report import Report
 
 AXES = ("batch", "nodes", "topk", "vocab", "length")
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -173,7 +173,7 @@ def bench(
 def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:
     """Time the shapes for which figures of engines are known, and whole iterations."""
     from specsim.gpu.bench import operations as benches
-    from specsim.properties.conformance import runner
+    from specsim.properties.suite.conformance import runner
 
     cases = benches.operation_cases()
     measured = tuple(dict.fromkeys(case.operation for case in cases))
@@ -368,8 +368,8 @@ def _require_memory(operations: tuple[str, ...], batches: tuple[int, ...]) -> No
 def _check_isolated(operations: tuple[str, ...], seed: int, examples: int, jobs: int | None) -> "Report":
     """Compare some operations with the reference, several at a time."""
     begin_to_import()
-    from specsim.properties.conformance.isolated import check_isolated
-    from specsim.properties.conformance.wanted import Wanted
+    from specsim.properties.suite.conformance.isolated import check_isolated
+    from specsim.properties.suite.conformance.wanted import Wanted
 
     wanted = Wanted(
         seed=seed,

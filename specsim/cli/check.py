@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from packaging.version import Version
 
-from specsim.cli import excluded, exhaustive, known, samplers, unpromised
-from specsim.cli.check_report import (
+from specsim.cli.checking import excluded, exhaustive, known, samplers, unpromised
+from specsim.cli.checking.report import (
     VERSIONS_IN_A_CASE,
     CaseFolder,
     conclude,
@@ -49,8 +49,8 @@ from specsim.environment import INTERPRETER
 from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.report import Failure
-    from specsim.properties.conformance.wanted import Wanted
+    from specsim.properties.suite.conformance.report import Failure
+    from specsim.properties.suite.conformance.wanted import Wanted
 
 
 @click.command(epilog=EXIT_CODES)
@@ -153,9 +153,9 @@ def check(
     notice(f"importing {implementation} …")
     need_suite()
     begin_to_import()
-    from specsim.properties.conformance.isolated import check_isolated
-    from specsim.properties.conformance.units import check_names
-    from specsim.properties.conformance.wanted import Wanted
+    from specsim.properties.suite.conformance.isolated import check_isolated
+    from specsim.properties.suite.conformance.units import check_names
+    from specsim.properties.suite.conformance.wanted import Wanted
 
     chosen = PROFILES[profile] if profile is not None else DEFAULT
     check_names(properties)

@@ -22,11 +22,11 @@ from specsim.conformance.known import version_of
 from specsim.conformance.plain_text import printable, shown
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.wanted import Prepared
+    from specsim.properties.suite.conformance.wanted import Prepared
 
 MIB = 2**20
 SHARE_OF_MEMORY = 0.75
-PRELOAD = ("specsim.cli.isolation", "specsim.properties.conformance.preload", "torch")
+PRELOAD = ("specsim.cli.isolation", "specsim.properties.suite.conformance.preload", "torch")
 PREPARE = "specsim.cli.isolation:prepare"
 PRELOAD_ENGINES = ("specsim.cli.isolation", "specsim.properties.matrix.units")
 """Without torch, which half of an implementation's workers need not: how memory grows shows beside what is there."""
@@ -150,9 +150,9 @@ def bounded_jobs(jobs: int) -> int:
 
 def prepare(implementation: str) -> dict[str, Any]:
     """Load an implementation in a worker, and return what it is, or why it cannot be tried, as plain values."""
-    from specsim.properties.conformance.selection import Described
-    from specsim.properties.conformance.wanted import Prepared, Unprepared
     from specsim.properties.reach.sizes import is_interpreted
+    from specsim.properties.suite.conformance.selection import Described
+    from specsim.properties.suite.conformance.wanted import Prepared, Unprepared
 
     warn_in_one_line()
     try:
@@ -177,7 +177,7 @@ def prepare(implementation: str) -> dict[str, Any]:
 
 def prepare_engine(implementation: str) -> dict[str, Any] | None:
     """Load an implementation in a worker, where the supervising side has chosen a device; return why it cannot be."""
-    from specsim.properties.conformance.wanted import Unprepared
+    from specsim.properties.suite.conformance.wanted import Unprepared
 
     warn_in_one_line()
     try:
@@ -202,7 +202,7 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
         UNAVAILABLE: it does not import, or the process that imports it dies or hangs; USAGE: what it declares makes no
         sense.
     """
-    from specsim.properties.conformance.wanted import Prepared
+    from specsim.properties.suite.conformance.wanted import Prepared
 
     job = Job(("its import", 0), PREPARE, (implementation,), replace(limits, job=None))
     with _started(implementation, job, jobs, PRELOAD) as supervisor:
@@ -219,7 +219,7 @@ def engine_workers(implementation: str, jobs: int, limits: Limits) -> Iterator[S
 
 @contextmanager
 def _started(implementation: str, job: Job, jobs: int, preload: Sequence[str]) -> Iterator[Supervisor]:
-    from specsim.properties.conformance.wanted import Unprepared, prepared_from
+    from specsim.properties.suite.conformance.wanted import Unprepared, prepared_from
 
     notice(f"importing {implementation} …")
     job = replace(job, read=prepared_from)

@@ -26,8 +26,8 @@ def _operations() -> Sequence[Row]:
 
 
 def _properties() -> Sequence[Row]:
-    from specsim.properties.catalogue import all_properties
-    from specsim.properties.conformance.page import statement_of
+    from specsim.properties.suite.catalogue import all_properties
+    from specsim.properties.suite.conformance.page import statement_of
 
     return [{"name": one.name, "summary": statement_of(one).partition("\n")[0]} for one in all_properties()]
 
@@ -46,7 +46,7 @@ def _mutants() -> Sequence[Row]:
 
 def _algorithms() -> Sequence[Row]:
     from specsim.algorithms import ALIAS_OF_EAGLE, DRAFTERS
-    from specsim.cli.drafting import NAMES
+    from specsim.cli.simulating.drafting import NAMES
 
     aliases = {"EAGLE": f" Also called {ALIAS_OF_EAGLE}."}
     return [{"name": name, "summary": DRAFTERS[name].summary + aliases.get(name, "")} for name in NAMES]

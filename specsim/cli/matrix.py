@@ -25,7 +25,7 @@ from specsim.cli.output import (
     progress,
     say,
 )
-from specsim.operations.signature import nearest
+from specsim.operations.derived.signature import nearest
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits

@@ -31,7 +31,7 @@ from specsim.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from specsim.properties.mutants.matrix import Matrix
+    from specsim.properties.suite.hunt.matrix import Matrix
 
 SHOWN_PROPERTIES = 3
 PATH = click.Path(path_type=Path, dir_okay=False)
@@ -81,8 +81,9 @@ def mutants(
     notice("importing the suite …")
     choose_device()
     need_suite()
-    from specsim.properties.catalogue import all_properties
-    from specsim.properties.mutants import all_mutants, kills, limits, matrix
+    from specsim.properties.mutants import all_mutants
+    from specsim.properties.suite.catalogue import all_properties
+    from specsim.properties.suite.hunt import kills, limits, matrix
 
     every = {mutant.id: mutant for mutant in all_mutants()}
     unknown = [name for name in ids if name not in every]
@@ -150,7 +151,7 @@ def _recorded(read: Callable[[Path], Any], record: Path, option: str) -> Any:
 
 def median_of(found: "Matrix", mutant: str) -> float | None:
     """Return the median of the examples at which a mutant died first; None if it lives with half of the seeds."""
-    from specsim.properties.mutants.kills import median_example
+    from specsim.properties.suite.hunt.kills import median_example
 
     middle = median_example(found.first_examples(mutant))
     return middle if isfinite(middle) else None

@@ -67,7 +67,7 @@ def completed(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
 
 def complete_properties(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the properties that begin alike."""
-    from specsim.properties.catalogue import all_properties
+    from specsim.properties.suite.catalogue import all_properties
 
     return completed((one.name for one in all_properties()), incomplete)
 

@@ -177,8 +177,8 @@ def _read(path: Path) -> Case:
     case = read_case(path)
     found = None if case.law is None else _property_of(case)
     if case.law is not None and found is not None:
-        from specsim.properties.conformance.law_cases import given_to
-        from specsim.properties.conformance.plain_cases import NotPlain
+        from specsim.properties.suite.conformance.law_cases import given_to
+        from specsim.properties.suite.conformance.plain_cases import NotPlain
 
         try:
             given_to(found, case.law)
@@ -255,7 +255,7 @@ def _outcome_from(plain: Any) -> tuple[str, str]:
 
 
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
-    from specsim.properties.generated.margin_cases import difference_beyond_margins
+    from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 
     with backend.arrays.debugging():
         outcome, words = replay_case(backend, case, difference_beyond_margins)
@@ -266,8 +266,8 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
-    from specsim.properties.conformance.law_cases import given_by, given_to
-    from specsim.properties.laws.support.frequencies import Inconclusive
+    from specsim.properties.laws.frequencies import Inconclusive
+    from specsim.properties.suite.conformance.law_cases import given_by, given_to
 
     found = _property_of(case)
     if found is None or (case.law is None and (found.fills_missing or case.operation not in found.operations)):
@@ -288,7 +288,7 @@ def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 
 def _property_of(case: Case) -> "Property | None":
-    from specsim.properties.catalogue import properties_by_name
+    from specsim.properties.suite.catalogue import properties_by_name
 
     return properties_by_name().get(case.property_name)
 
@@ -355,7 +355,7 @@ def _files_of(path: Path) -> Iterator[Path]:
 
 def judge(path: Path, case: Case) -> Judged:
     """Compare as ``agreement.*`` does; a call that both refuse is no difference, however an engine refuses it."""
-    from specsim.properties.generated.margin_cases import counting, difference_beyond_margins
+    from specsim.properties.operations.generated.margin_cases import counting, difference_beyond_margins
     from specsim.properties.strategies.limits import drawing_within
 
     is_recorded = case.kind == OBSERVED

@@ -20,9 +20,9 @@ from specsim.cli.output import (
 from specsim.conformance.backend import Backend
 
 if TYPE_CHECKING:
-    from specsim.properties.small_scopes.explore import Failed as FailedScope
-    from specsim.properties.small_scopes.explore import Result
-    from specsim.properties.small_scopes.faults import Shown
+    from specsim.properties.suite.small_scopes.explore import Failed as FailedScope
+    from specsim.properties.suite.small_scopes.explore import Result
+    from specsim.properties.suite.small_scopes.faults import Shown
 
 SCOPES = "scopes"
 """The property: what holds in every state of every scope."""
@@ -30,8 +30,8 @@ SCOPES = "scopes"
 
 def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, as_json: bool) -> NoReturn:
     """Explore every scope with the parts of an implementation, and print what was seen."""
-    from specsim.properties.small_scopes.explore import explore
-    from specsim.properties.small_scopes.scopes import all_scopes
+    from specsim.properties.suite.small_scopes.explore import explore
+    from specsim.properties.suite.small_scopes.scopes import all_scopes
 
     scopes = all_scopes()
     if not as_json:
@@ -54,7 +54,7 @@ def _verdict_of_scopes(seen: "Result") -> str:
 
 def show_small_mutants(as_json: bool) -> NoReturn:
     """Show the mutants of parts and scheduling to every short history, and print which of them die."""
-    from specsim.properties.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
+    from specsim.properties.suite.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
 
     mutants = mutants_of_parts()
     shown: list[Shown] = []

@@ -19,13 +19,13 @@ from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
 from specsim.conformance.drawing import draw_requests, strides_of
 from specsim.conformance.page import signature_of, summary_of
 from specsim.conformance.plain_text import shown
-from specsim.operations.page import describe_requirement, rows_of
+from specsim.operations.derived.page import describe_requirement, rows_of
 from specsim.operations.record import Operation
 from specsim.operations.without_coins import SUFFIX
 from specsim.validation import STRUCTURE
 
 SHOWN_CHARACTERS = 300
-LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
+LAYERS = ("reference", "gpu", "gpu/kernels", "properties/operations")
 
 
 @click.command(epilog=EXIT_CODES)
@@ -143,7 +143,7 @@ def _places_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
 
 def _sources(folder: Path) -> list[Path]:
     """Return the modules of a layer and of its models' room."""
-    return sorted((*folder.glob("*.py"), *folder.glob("models/*.py")))
+    return sorted((*folder.glob("*.py"), *folder.glob("models/*.py"), *folder.rglob("strategy*.py")))
 
 
 def _functions(path: Path, word: str) -> Iterator[tuple[str, int]]:

@@ -7,10 +7,7 @@ from typing import Any
 
 import click
 
-from specsim.cli import drafting as drafts
-from specsim.cli import simulate_options as options
 from specsim.cli.interrupts import finish_undisturbed
-from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import (
     EXIT_CODES,
     Exit,
@@ -24,15 +21,18 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
-from specsim.cli.sections import Sections
-from specsim.cli.verify_options import verified_in_words, with_verification
+from specsim.cli.simulating import drafting as drafts
+from specsim.cli.simulating import options
+from specsim.cli.simulating.metrics import shown_metrics
+from specsim.cli.simulating.sections import Sections
+from specsim.cli.simulating.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
 from specsim.simulation import report as runs
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.logprobs import MOST_TOP_LOGPROBS
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel

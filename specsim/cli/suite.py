@@ -19,9 +19,9 @@ from specsim.installation import explain_missing, find_missing
 from specsim.operations.without_coins import SUFFIX
 
 if TYPE_CHECKING:
-    from specsim.properties.mutants.kills import Kills, Row
     from specsim.properties.mutants.record import Mutant
     from specsim.properties.property import Property
+    from specsim.properties.suite.hunt.kills import Kills, Row
 
 ROOT = Path(specsim.__file__).resolve().parents[1]
 RECORD = Path("tests", "properties", "mutants", "kills.json")
@@ -57,9 +57,9 @@ def print_suite(entry: Entry) -> None:
 
 
 def _print_laws_and_faults(operation: str) -> None:
-    from specsim.properties.catalogue import all_properties
-    from specsim.properties.conformance.page import sentence_of
     from specsim.properties.mutants import all_mutants
+    from specsim.properties.suite.catalogue import all_properties
+    from specsim.properties.suite.conformance.page import sentence_of
 
     laws = plain_table("law", "what must hold", title="\nlaws")
     for one in all_properties():
@@ -135,8 +135,8 @@ def print_law(name: str) -> None:
         USAGE: there is no such property; UNAVAILABLE: the suite cannot be imported.
     """
     need_suite()
-    from specsim.properties.catalogue import properties_by_name
-    from specsim.properties.conformance.page import KINDS, statement_of
+    from specsim.properties.suite.catalogue import properties_by_name
+    from specsim.properties.suite.conformance.page import KINDS, statement_of
 
     one = _named(name, "property", properties_by_name(), "specsim list properties")
     say(f"{one.name}  ({f'{one.catalogue}: {KINDS[one.catalogue]}' if one.catalogue in KINDS else 'property'})")
@@ -151,7 +151,7 @@ def print_law(name: str) -> None:
 
 def _examples_of(one: "Property") -> str:
     from specsim.cli.isolation import DEFAULT
-    from specsim.properties.conformance.selection import examples_of
+    from specsim.properties.suite.conformance.selection import examples_of
 
     number = examples_of(one, DEFAULT.examples, DEFAULT.slow_examples)
     counted = "1 by default" if number == 1 else f"{number} by default"
@@ -211,8 +211,8 @@ def _carrier_of(one: "Mutant") -> str:
 
 
 def _print_killers(mutant: str) -> None:
-    from specsim.properties.catalogue import properties_by_name
-    from specsim.properties.conformance.page import sentence_of
+    from specsim.properties.suite.catalogue import properties_by_name
+    from specsim.properties.suite.conformance.page import sentence_of
 
     kills = _kills()
     if kills is None:
@@ -250,7 +250,7 @@ def _report_of(mutant: str) -> str:
 
 def _kills() -> "Kills | None":
     """Return the record of kills, or None where there is none."""
-    from specsim.properties.mutants.kills import read_kills
+    from specsim.properties.suite.hunt.kills import read_kills
 
     return read_kills(ROOT / RECORD) if has_tests() else None
 
@@ -274,9 +274,9 @@ def _place_of_function(function: Any) -> Place:
 
 def _place_of_mutant(one: "Mutant") -> Place:
     """Return the line of the row of a mutant; of one that a loop makes, the line of its text, number or list."""
-    from specsim.discovery import modules_of
+    from specsim.properties.shelves import modules_of_kind
 
-    for module in modules_of("specsim.properties.mutants").values():
+    for module in modules_of_kind("faults").values():
         if any(mutant is one for mutant in vars(module).get("MUTANTS", ())):
             path, texts = Path(str(module.__file__)), (f'"{one.id}"', one.summary[:40], one.id.removeprefix("OWN-"))
             return Place(path, _line_of(path, (*texts, "MUTANTS")))

@@ -31,9 +31,9 @@ from specsim.conformance.plain_text import said, words_of
 from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.discovery import import_class, modules_that_say
+from specsim.operations.derived.signature import name_arguments
 from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
-from specsim.operations.signature import name_arguments
 from specsim.operations.without_coins import SUFFIX
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 

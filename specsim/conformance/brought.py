@@ -8,7 +8,7 @@ from specsim.algorithms import Drafter
 from specsim.conformance.backend import SCHEDULER, Backend
 from specsim.conformance.catalogue import CATALOGUE, Kind
 from specsim.conformance.plain_text import named
-from specsim.operations.signature import nearest
+from specsim.operations.derived.signature import nearest
 
 NAMES_OF_KINDS = {
     Kind.OPERATION: "operations",

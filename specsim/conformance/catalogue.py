@@ -41,8 +41,8 @@ from specsim.host.stopping import append_run, clip_drafts, find_stop, play_runs
 from specsim.host.streams import stream_edges
 from specsim.host.truncation import truncate_at_stop
 from specsim.operations import MODEL_TABLE, TABLE
+from specsim.operations.derived.signature import nearest
 from specsim.operations.record import Operation
-from specsim.operations.signature import nearest
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.phases import (
     as_one_token_extend,

@@ -16,7 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from specsim.conformance.catalogue import CATALOGUE
-from specsim.operations.signature import nearest
+from specsim.operations.derived.signature import nearest
 
 FIELDS = ("operation", "property", "reason", "pattern", "versions", "device", "link", "expires", "seldom")
 TYPES: Mapping[str, tuple[type, str]] = {

@@ -10,8 +10,8 @@ from specsim.contracts.axes import UnboundAxis, evaluate
 from specsim.contracts.axes import names_of as names_in
 from specsim.contracts.contract import Contract, ScalarSpec
 from specsim.operations import RECORDS
+from specsim.operations.derived.signature import nearest
 from specsim.operations.record import Operation
-from specsim.operations.signature import nearest
 from specsim.operations.without_coins import SUFFIX, WITHOUT_COINS
 
 Values = range | tuple[int, ...]

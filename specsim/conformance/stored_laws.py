@@ -19,7 +19,8 @@ class StoredLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     given : Any
-        What the law takes, in plain values; ``specsim.properties.conformance.plain_cases`` reads it by the law's types.
+        What the law takes, in plain values; ``specsim.properties.suite.conformance.plain_cases`` reads it by the law's
+        types.
     coins : tuple of pairs of str
         Of a law over all coins the cell that differs: for each coin the least and the first that is beyond, as
         fractions.

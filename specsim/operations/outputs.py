@@ -1,7 +1,7 @@
 """What an operation with several outputs returns: a named tuple of its own, generic in the array type.
 
 The classes follow from the table, each made when it is first asked for; ``outputs.pyi``, which
-``python -m specsim.operations.stub`` writes, names them for editors and type checkers.
+``python -m specsim.operations.derived.stub`` writes, names them for editors and type checkers.
 """
 
 from collections import namedtuple
@@ -10,7 +10,7 @@ from types import GenericAlias
 from typing import Any
 
 from specsim.operations import RECORDS
-from specsim.operations.signature import outputs_class_of
+from specsim.operations.derived.signature import outputs_class_of
 
 _OPERATIONS = {outputs_class_of(one): one for one in RECORDS.values() if len(one.contract.outputs) > 1}
 

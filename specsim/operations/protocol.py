@@ -1,6 +1,6 @@
 """The operations as methods, generic in the array type: what a loaded backend offers, and what a worker receives.
 
-``protocol.pyi``, which ``python -m specsim.operations.stub`` writes from the tables, has the methods.
+``protocol.pyi``, which ``python -m specsim.operations.derived.stub`` writes from the tables, has the methods.
 """
 
 from typing import Protocol, TypeVar

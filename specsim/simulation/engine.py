@@ -21,22 +21,22 @@ from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.drafted import count_drafts, count_request
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.exporting import hand_over, load_of, written_lengths
-from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
 from specsim.simulation.handing_over import HandOver
-from specsim.simulation.launches import Launched, Launcher, clipped_steps
 from specsim.simulation.memory import Export
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
-from specsim.simulation.overlaps import Overlaps
-from specsim.simulation.priorities import Priorities
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.results import reported_by, resolve_iteration, resolve_prefill
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MakeScheduler, SchedulerProtocol, require_scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration, tell_numbers
+from specsim.simulation.turns.exporting import hand_over, load_of, written_lengths
+from specsim.simulation.turns.fitting import has_pair_keys, require_room, require_same, require_schedule
+from specsim.simulation.turns.launches import Launched, Launcher, clipped_steps
+from specsim.simulation.turns.overlaps import Overlaps
+from specsim.simulation.turns.priorities import Priorities
+from specsim.simulation.turns.results import reported_by, resolve_iteration, resolve_prefill
 from specsim.simulation.verification import VerifiedCounters, VerifyBudgets, VerifyMode
 from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
 

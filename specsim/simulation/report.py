@@ -10,9 +10,9 @@ from specsim.host.adaptive import AdaptiveController
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
-from specsim.simulation.autoregressive import decode_alone, decoder_for
+from specsim.simulation.comparing.autoregressive import decode_alone, decoder_for
+from specsim.simulation.comparing.reported_pairs import unreported
 from specsim.simulation.engine import Engine, OnInterval
-from specsim.simulation.reported_pairs import unreported
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker, is_telling

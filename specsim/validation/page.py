@@ -1,6 +1,6 @@
 """Operations and their structural rules: ``python -m specsim.validation.page`` prints ``docs/operations.md``."""
 
-from specsim.operations import page as tables
+from specsim.operations.derived import page as tables
 from specsim.validation import STRUCTURE
 
 

@@ -16,9 +16,10 @@ import tempfile
 import termios
 from contextlib import contextmanager
 
-import specsim.properties.conformance.isolated
 import specsim.properties.soak.run
-from specsim.cli import check, excluded, soak
+import specsim.properties.suite.conformance.isolated
+from specsim.cli import check, soak
+from specsim.cli.checking import excluded
 from specsim.cli.interrupts import listen
 from specsim.cli.main import main
 
@@ -74,7 +75,7 @@ def once_checked(check_isolated):
 
 def compute_once():
     """Keep what takes time of what commands do."""
-    isolated, machines = specsim.properties.conformance.isolated, specsim.properties.soak.run.Soak
+    isolated, machines = specsim.properties.suite.conformance.isolated, specsim.properties.soak.run.Soak
     isolated.check_isolated = once_checked(isolated.check_isolated)
     machines.run, machines.shortest = once(machines.run), once(machines.shortest)
     check.workers, soak.engine_workers = once_entered(check.workers), once_entered(soak.engine_workers)

@@ -57,7 +57,7 @@ def test_show_an_operation(specsim, name):
     assert got.exit_code == 0
     for spec in (*RECORDS[name].contract.parameters, *RECORDS[name].contract.outputs):
         assert spec.name in got.stdout
-    for folder in ("operations", "reference", "gpu", "strategies"):
+    for folder in ("operations", "reference", "gpu", "properties/operations"):
         assert f"{folder}/" in got.stdout, f"{name} has no place in {folder}"
 
 

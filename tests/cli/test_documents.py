@@ -6,14 +6,14 @@ from dataclasses import fields
 import pytest
 
 from specsim.cli.documents import SCHEMA, FailureRecord, PropertyRecord
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance import running
-from specsim.properties.conformance.report import NOTHING_DRAFTED, PropertyReport, assemble
-from specsim.properties.conformance.units import together
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.plan import Plan
 from specsim.properties.matrix.run import CellResult, Result
 from specsim.properties.matrix.verdict import why_inconclusive
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance import running
+from specsim.properties.suite.conformance.report import NOTHING_DRAFTED, PropertyReport, assemble
+from specsim.properties.suite.conformance.units import together
 
 LAW = "engine.output_equals_autoregressive_decoding"
 CELL = "v2-page4-topk1-mha-chunks"
@@ -74,7 +74,7 @@ def test_a_run_that_conforms(specsim, command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_run_that_fails(specsim, command, tmp_path):
-    fault = "specsim.properties.mutants.loops.CuttingScheduler"
+    fault = "specsim.properties.runs.schedules.faults_loops.CuttingScheduler"
     (tmp_path / f"cutting_{command}.py").write_text(
         f"from specsim.reference import build_tree, fill_bonus_tokens\n\nSCHEDULER = '{fault}'\n"
     )

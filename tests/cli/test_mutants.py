@@ -6,11 +6,11 @@ import pytest
 
 from specsim.cli import mutants as mutants_command
 from specsim.conformance.limits import NO_LIMITS
-from specsim.properties.mutants import matrix
-from specsim.properties.mutants.hunt import Kill
-from specsim.properties.mutants.kills import Kills, Row, read_kills, write_kills
-from specsim.properties.mutants.limits import write_unseen
-from specsim.properties.mutants.matrix import Matrix
+from specsim.properties.suite.hunt import matrix
+from specsim.properties.suite.hunt.hunt import Kill
+from specsim.properties.suite.hunt.kills import Kills, Row, read_kills, write_kills
+from specsim.properties.suite.hunt.limits import write_unseen
+from specsim.properties.suite.hunt.matrix import Matrix
 
 A, B = Kill("tree.a", 2), Kill("tree.b", 1)
 OF_ONE_SEED = Matrix((5,), {"BT-1": ((A, B),), "BT-2": ((),)}, ("tree.c",))

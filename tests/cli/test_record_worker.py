@@ -11,8 +11,8 @@ from specsim.gpu.arrays import from_numpy, to_numpy
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.operations import RECORDS
-from specsim.operations.signature import name_arguments
-from specsim.properties.mutants.verify import MUTANTS
+from specsim.operations.derived.signature import name_arguments
+from specsim.properties.operations.verify.faults import MUTANTS
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for

@@ -13,7 +13,7 @@ from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.outcomes import Observation, observe
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw
-from specsim.properties.conformance.explained import replay_line
+from specsim.properties.suite.conformance.explained import replay_line
 
 STRANGER = """
 open("imported", "w").close()

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from specsim.cli.rules import rules
-from specsim.properties.rule_rows import ROWS
+from specsim.properties.host.rules.rows import ROWS
 from specsim.rules import ServerConfig, resolve
 
 DEFAULTS = ServerConfig()

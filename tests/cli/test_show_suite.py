@@ -10,9 +10,9 @@ import pytest
 from specsim.cli import suite
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.operations.without_coins import SUFFIX
-from specsim.properties.catalogue import all_properties, properties_by_name
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.kills import read_kills
+from specsim.properties.suite.catalogue import all_properties, properties_by_name
+from specsim.properties.suite.hunt.kills import read_kills
 
 LAW = "tree.links_follow_the_flat_ids"
 OPERATIONS = names_of(Kind.OPERATION, Kind.MODEL_OPERATION)
@@ -56,7 +56,7 @@ def test_a_law_says_what_it_states_calls_and_kills(specsim):
     assert head == f"{LAW}  (P18: links and parents say the same, and every walk ends)"
     assert statement == one.law.__doc__.strip().partition("\n")[0]
     assert (operations, examples) == ("operations: build_tree", "examples: 8 by default")
-    assert re.fullmatch(r"place: \S+properties/laws/tree\.py:\d+", place)
+    assert re.fullmatch(r"place: \S+properties/operations/tree/laws\.py:\d+", place)
     killed = rows_of(got.stdout, "faults that it kills, by the record")
     assert set(killed) == {name for name, row in KILLS.rows.items() if LAW in row.killers} != set()
     assert rest[-1] == f"specsim check --property {LAW}"
@@ -79,7 +79,7 @@ def test_how_a_law_kills_is_the_order_of_the_killers(killers, victims, expected)
 
 
 def suite_kills(killers, victims):
-    from specsim.properties.mutants.kills import Kills, Row
+    from specsim.properties.suite.hunt.kills import Kills, Row
 
     return Kills({name: Row(20, (1,) * 20, those) for name, those in killers.items()}, victims)
 

@@ -55,7 +55,7 @@ def test_an_interrupt_ends_the_mutants(specsim, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specsim.properties.small_scopes.explore.Exploration.next_level", interrupt)
+    monkeypatch.setattr("specsim.properties.suite.small_scopes.explore.Exploration.next_level", interrupt)
     got = specsim("soak", "--exhaustive", "--mutants")
     assert got.exit_code == 130
     assert got.stdout.splitlines()[-1] == "interrupted: 0 of 0 mutants die within 5 events, 0 survive"

@@ -30,7 +30,7 @@ def test_seed_is_reported_first_and_last(specsim):
 
 
 def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
-    fault = "specsim.properties.mutants.loops.CuttingScheduler"
+    fault = "specsim.properties.runs.schedules.faults_loops.CuttingScheduler"
     (tmp_path / "cutting_engine.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
     got = specsim("soak", "cutting_engine", "--steps", 60, "--seed", 2, "--replays", 10)
     assert got.exit_code == 1

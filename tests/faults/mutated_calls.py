@@ -27,7 +27,7 @@ from specsim.conformance.backend import Backend, load
 from specsim.conformance.outcomes import Observation
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
-from specsim.properties.generated.margin_cases import difference_beyond_margins
+from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.properties.strategies.malformed.anything import in_words
 from specsim.properties.strategies.malformed.arguments import array_at, num_arrays, with_array
 from specsim.properties.strategies.malformed.choices import Choices

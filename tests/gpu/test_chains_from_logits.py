@@ -12,7 +12,7 @@ from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.gpu.launching.blocks import power_of_two
 from specsim.gpu.launching.mode import launching
 from specsim.gpu.switches import poisoned
-from specsim.properties.generated.margin_cases import difference_beyond_margins
+from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")

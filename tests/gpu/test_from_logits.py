@@ -13,7 +13,7 @@ from specsim.gpu.launching.blocks import INTERPRETED, power_of_two
 from specsim.gpu.launching.blocks import ON_GPU as BLOCKS_ON_GPU
 from specsim.gpu.launching.mode import current_mode, launching
 from specsim.gpu.switches import poisoned
-from specsim.properties.generated.margin_cases import difference_beyond_margins
+from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")

@@ -3,9 +3,9 @@
 import pytest
 
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import all_properties, group_of
-from specsim.properties.conformance.unpromised import behaviour_of
-from specsim.properties.mutants.cases import draw_cases
+from specsim.properties.suite.catalogue import all_properties, group_of
+from specsim.properties.suite.conformance.unpromised import behaviour_of
+from specsim.properties.suite.hunt.cases import draw_cases
 
 GPU = load("specsim.gpu")
 LAWS = {one.name: one for one in all_properties() if group_of(one) == "rounding"}

@@ -10,7 +10,7 @@ from specsim.gpu.probabilities import CHUNK
 from specsim.gpu.sampled_verify import QUADS
 from specsim.gpu.switches import poisoned
 from specsim.host.noise import arrivals, stream_key
-from specsim.properties.generated.margin_cases import counting, difference_beyond_margins
+from specsim.properties.operations.generated.margin_cases import counting, difference_beyond_margins
 from specsim.rejection import Reason
 from tests.gpu.test_probabilities import cut_rows
 

@@ -4,8 +4,8 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.reach.sizes import is_interpreted
-from specsim.properties.small_trees.every import FORMS, NUM_NODES
-from specsim.properties.small_trees.trial import try_all
+from specsim.properties.suite.small_trees.every import FORMS, NUM_NODES
+from specsim.properties.suite.small_trees.trial import try_all
 
 GPU = load("specsim.gpu")
 INTERPRETED_NODES = 5

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine

@@ -9,7 +9,7 @@ from specsim.host.dflash import DflashParameters
 from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay

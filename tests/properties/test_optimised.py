@@ -13,9 +13,9 @@ KILLS = {
 SCRIPT = """
 import sys
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import all_properties
+from specsim.properties.suite.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.cases import find_breaking, iterate_cases
+from specsim.properties.suite.hunt.cases import find_breaking, iterate_cases
 
 assert False, "an assertion is a statement here"
 properties, mutants = ({one.name: one for one in all_properties()}, {one.id: one for one in all_mutants()})

@@ -10,15 +10,15 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance.runner import run_property
-from specsim.properties.laws.support.histories import model_for
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
+from specsim.properties.runs.histories import model_for
 from specsim.properties.soak.drawing import draw_brief_texts
 from specsim.properties.soak.history import play
 from specsim.properties.soak.subject import Subject
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance.runner import run_property
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate

@@ -13,18 +13,18 @@ import pytest
 
 from specsim.conformance.backend import SCHEDULER, load
 from specsim.conformance.brought import Brought
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance.running import run_property
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
-from specsim.properties.small_scopes.explore import explore
-from specsim.properties.small_scopes.faults import telling_scopes
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.run import Soaked
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.verdict import complaints, not_required, why_inconclusive
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.small_scopes.explore import explore
+from specsim.properties.suite.small_scopes.faults import telling_scopes
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MEMBERS
 

@@ -11,8 +11,6 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.brought import Brought
-from specsim.properties.catalogue import all_properties, property_named
-from specsim.properties.conformance.running import run_property
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
@@ -22,6 +20,8 @@ from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.own import draw_machine
 from specsim.properties.soak.subject import Subject
+from specsim.properties.suite.catalogue import all_properties, property_named
+from specsim.properties.suite.conformance.running import run_property
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.loops import loop_of

@@ -11,7 +11,7 @@ from specsim.algorithms import DRAFTERS
 from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.drawing import draw_setup

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.drawing import draw_setup, with_padding
 from specsim.properties.soak.history import replay

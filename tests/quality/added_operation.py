@@ -126,7 +126,7 @@ def _count_path_nodes_kernel(accept_index_ptr, num_path_nodes_ptr, num_requests,
 """,
 )
 STRATEGY = Edit(
-    f"properties/strategies/{GROUP}.py",
+    f"properties/operations/{GROUP}/strategy.py",
     '''
 
 @composite
@@ -137,7 +137,7 @@ def count_path_nodes(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
 )
 LAW = (
     Edit(
-        f"properties/laws/{GROUP}.py",
+        f"properties/operations/{GROUP}/laws.py",
         '''\
 def the_root_is_a_node_of_its_path(backend: Backend, case: Case) -> None:
     """A path without drafts has one node, and each draft is one more."""
@@ -150,14 +150,14 @@ def the_root_is_a_node_of_its_path(backend: Backend, case: Case) -> None:
         before="def gathered_tokens_stop_at_the_sentinel",
     ),
     Edit(
-        f"properties/laws/{GROUP}.py",
+        f"properties/operations/{GROUP}/laws.py",
         f'    (the_root_is_a_node_of_its_path, compact_strategies.{NAME}, ("{NAME}",), "P37"),\n',
         after='    "compact",',
     ),
 )
 MUTANT = (
     Edit(
-        f"properties/mutants/{GROUP}.py",
+        f"properties/operations/{GROUP}/faults.py",
         """\
 def _root_is_no_node(outputs: Named, arguments: Named) -> None:
     outputs["num_path_nodes"] = (arguments["accept_index"][:, 1:] >= 0).sum(axis=1).astype(np.int32)
@@ -167,7 +167,7 @@ def _root_is_no_node(outputs: Named, arguments: Named) -> None:
         before="def _sentinels_wrap",
     ),
     Edit(
-        f"properties/mutants/{GROUP}.py",
+        f"properties/operations/{GROUP}/faults.py",
         f'    Mutant("OWN-TRIAL", "{NAME}", "The root is left out.", returning(_root_is_no_node)),\n',
         after="MUTANTS = (",
     ),

@@ -54,10 +54,10 @@ for module, arguments, page in json.loads(sys.argv[1]):
 TRIAL = "tests/test_trial.py"
 WRITTEN_TRIAL = f"""
 from specsim import load
-from specsim.properties.catalogue import GENERATED, all_properties, group_of
-from specsim.properties.conformance.runner import check
+from specsim.properties.suite.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.suite.conformance.runner import check
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.matrix import kill_matrix
+from specsim.properties.suite.hunt.matrix import kill_matrix
 
 
 def test_the_operation_conforms_and_its_mutants_are_killed():
@@ -117,8 +117,10 @@ def test_a_record_alone_says_what_to_write_and_where(copy):
         edit.apply(copy)
     reported = run(copy, sys.executable, "-m", "pytest", "-q", *TELLING)
     assert reported.returncode == 1, reported.stdout + reported.stderr
-    for file in ("reference", "gpu", "properties/strategies", "properties/laws", "properties/mutants"):
-        assert f"{file}/{GROUP}.py" in reported.stdout, f"nothing says what {file} lacks:\n{reported.stdout}"
+    shelf = f"properties/operations/{GROUP}"
+    files = [f"{layer}/{GROUP}.py" for layer in ("reference", "gpu")]
+    for file in (*files, *(f"{shelf}/{kind}.py" for kind in ("strategy", "laws", "faults"))):
+        assert file in reported.stdout, f"nothing says what {file} lacks:\n{reported.stdout}"
 
 
 def test_the_trial_passes(copy):

@@ -6,10 +6,10 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.limits import NO_LIMITS
-from specsim.properties.catalogue import all_properties, property_named
-from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.reach.conditions import SHARES, Condition
 from specsim.properties.reach.counting import counting_reach
+from specsim.properties.suite.catalogue import all_properties, property_named
+from specsim.properties.suite.hunt.cases import draw_cases
 
 REFERENCE = load("specsim.reference")
 NUM_RUNS = 16

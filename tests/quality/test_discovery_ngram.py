@@ -5,8 +5,8 @@ from itertools import chain, pairwise
 import pytest
 
 from specsim.host.ngram import TreeMode
-from specsim.properties.laws.support.ngram_oracle import PlainStore, created_nodes
-from specsim.properties.strategies.ngram import SharedBudget, corpora_cases, ngram_histories, shared_budgets
+from specsim.properties.host.ngram.oracle import PlainStore, created_nodes
+from specsim.properties.host.ngram.strategy import SharedBudget, corpora_cases, ngram_histories, shared_budgets
 from tests.quality.pool import drawn
 
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from specsim.properties.strategies.noise import blocks, keyed_scenes, lagged_scenes, pairs
-from specsim.properties.strategies.sampled_verify import sample_target_predict, toy_runs
+from specsim.properties.host.noise.strategy import blocks, keyed_scenes, lagged_scenes, pairs
+from specsim.properties.operations.sampled_verify.strategy import sample_target_predict, toy_runs
 from specsim.reference import sample_target_predict as draw
 from tests.quality.pool import Pool, drawn
 

@@ -2,11 +2,11 @@
 
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import property_named
-from specsim.properties.laws.support.numbered_runs import TAGS, count_numbers
-from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.reach.counting import counting_reach
 from specsim.properties.runs.play import Play
+from specsim.properties.runs.steps.numbered_runs import TAGS, count_numbers
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.hunt.cases import draw_cases
 
 REFERENCE = load("specsim.reference")
 

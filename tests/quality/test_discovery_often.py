@@ -16,23 +16,23 @@ from ml_dtypes import bfloat16
 from specsim.host.proposals import LEAST_DRAFT_TEMPERATURE
 from specsim.host.stopping import FinishReason
 from specsim.properties import strategies
-from specsim.properties.laws.draft import whole_drafts
-from specsim.properties.laws.grammar import state_after
-from specsim.properties.laws.stops import ending_of
-from specsim.properties.mutants.cases import draw_cases
-from specsim.properties.property import Property
-from specsim.properties.strategies.metrics import several_logs
-from specsim.properties.strategies.proposals import (
+from specsim.properties.host.metrics.strategy import several_logs
+from specsim.properties.host.proposals.strategy import (
     ChainCase,
     WalkCase,
     several_chain_cases,
     several_markov_cases,
     several_selector_cases,
 )
-from specsim.properties.strategies.scheduled import limited_survivals, tied_survivals
-from specsim.properties.strategies.schedules import ScheduleCase, several_cases
-from specsim.properties.strategies.simulated import normal_draws
-from specsim.properties.strategies.stops import StopCase, stop_requests, text_of
+from specsim.properties.host.schedules.strategy import ScheduleCase, several_cases
+from specsim.properties.host.simulated.strategy import normal_draws
+from specsim.properties.host.stops.laws import ending_of
+from specsim.properties.host.stops.strategy import StopCase, stop_requests, text_of
+from specsim.properties.operations.draft.laws import whole_drafts
+from specsim.properties.operations.grammar.laws import state_after
+from specsim.properties.operations.scheduled.strategy import limited_survivals, tied_survivals
+from specsim.properties.property import Property
+from specsim.properties.suite.hunt.cases import draw_cases
 from specsim.topology import Topology
 
 CASES = 100

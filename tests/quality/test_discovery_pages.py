@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specsim.properties.strategies.pages import PAGE_SIZES
+from specsim.properties.operations.pages.strategy import PAGE_SIZES
 from tests.quality.pool import calls_of
 
 Case = dict[str, Any]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from specsim.properties.distribution import GRID
-from specsim.properties.laws.support.rounded import along_a_tree, one_by_one
-from specsim.properties.laws.support.sampling_cells import children_by_token
-from specsim.properties.strategies.rounded_scenes import (
+from specsim.properties.laws.sampling_cells import children_by_token
+from specsim.properties.operations.from_logits.rounded import along_a_tree, one_by_one
+from specsim.properties.operations.from_logits.strategy_rounded import (
     FAR_LOGIT,
     FAR_LOGIT_OF_BFLOAT16,
     UNITS,

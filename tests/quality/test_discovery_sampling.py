@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from specsim.contracts.chains import draft_logits_read, target_logits_read, target_rows_read
-from specsim.properties.laws.grammar import path_to, state_after
-from specsim.properties.laws.support.decided import chain_of, decide_chain
-from specsim.properties.laws.verify import parents_of
-from specsim.properties.strategies.chains import chances_of_fronts, shares_of_fronts
+from specsim.properties.laws.links import parents_of
+from specsim.properties.operations.acceptance.decided import chain_of, decide_chain
+from specsim.properties.operations.acceptance.strategy_chains import chances_of_fronts, shares_of_fronts
+from specsim.properties.operations.grammar.laws import path_to, state_after
 from specsim.reference import (
     chain_block_verification,
     chain_speculative_sampling_from_logits,

@@ -7,10 +7,10 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.conformance.limits import NO_LIMITS, Limits
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import properties_by_name
-from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.reach.counting import counting_reach
 from specsim.properties.reach.situations import SITUATIONS, situations_of, tags_of, tell_situations
+from specsim.properties.suite.catalogue import properties_by_name
+from specsim.properties.suite.hunt.cases import draw_cases
 
 CASES = 60
 ORACLE = load("specsim.reference")

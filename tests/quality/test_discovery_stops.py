@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from specsim.host.stopping import FinishReason, StopRules
-from specsim.properties.laws.stops import Ending, ending_of
-from specsim.properties.strategies.metrics import histories, request_logs
-from specsim.properties.strategies.stops import (
+from specsim.properties.host.metrics.strategy import histories, request_logs
+from specsim.properties.host.stops.laws import Ending, ending_of
+from specsim.properties.host.stops.strategy import (
     KINDS,
     MAX_RUN,
     StopCase,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specsim.properties.laws.grammar import path_to
-from specsim.properties.laws.support.decided import decide_tree
-from specsim.properties.laws.verify import parents_of
+from specsim.properties.laws.links import parents_of
+from specsim.properties.operations.acceptance.decided import decide_tree
+from specsim.properties.operations.grammar.laws import path_to
 from tests.quality.pool import calls_of
 
 Case = dict[str, Any]

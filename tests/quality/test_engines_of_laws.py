@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import specsim.properties
+from specsim.properties.shelves import SHELVES
 
 PROPERTIES = Path(specsim.properties.__file__).parent
 OF_MACHINES = PROPERTIES / "soak"
@@ -29,8 +30,9 @@ def test_no_class_beside_scenario_and_play_is_a_run():
     """A law takes a scenario; what it runs is a play. Plays of memory have no engine."""
     names = {
         node.name
-        for folder in ("laws", "runs")
+        for folder in SHELVES
         for path in sorted((PROPERTIES / folder).rglob("*.py"))
+        if not path.name.startswith("strategy")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef) and re.fullmatch(r"\w+Run|\w*Play", node.name)
     }

@@ -10,9 +10,9 @@ import torch
 
 from specsim.conformance.arrays import Array
 from specsim.operations import MODEL_TABLE, RECORDS, outputs
-from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
+from specsim.operations.derived.signature import outputs_class_of, parameters_of, returns_of
 from specsim.properties import strategies
-from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.suite.catalogue import GENERATED, all_properties, group_of
 
 LAYERS = ("reference", "gpu")
 ARRAYS = {"reference": Array, "gpu": torch.Tensor}
@@ -39,7 +39,7 @@ def defined():
 
 def test_every_layer_defines_every_operation():
     missing = [
-        f"write {name} in {file}, then run python -m specsim.operations.stub"
+        f"write {name} in {file}, then run python -m specsim.operations.derived.stub"
         for layer, name, file in in_every_layer()
         if exported(layer, name) is None
     ]
@@ -103,11 +103,13 @@ def test_annotations_agree_with_the_tables():
 
 def test_a_strategy_draws_every_operation():
     missing = []
-    for name, operation in RECORDS.items():
+    for name in RECORDS:
         try:
             strategies.for_operation(name)
         except (KeyError, AttributeError, NotImplementedError) as error:
-            missing.append(f"write {name} in properties/strategies/{operation.group}.py: {error!r}")
+            missing.append(
+                f"write {name} in properties/operations/{place_of(name).replace('.', '/')}/strategy.py: {error!r}"
+            )
     assert not missing, "\n".join(missing)
 
 
@@ -116,8 +118,8 @@ def test_a_law_concerns_every_operation():
     laws = [one for one in all_properties() if group_of(one) not in GENERATED and not one.fills_missing]
     concerned = {name for one in laws for name in one.operations}
     missing = [
-        f"write a law of {name} in properties/laws/{operation.group}.py"
-        for name, operation in RECORDS.items()
+        f"write a law of {name} in properties/operations/{place_of(name).replace('.', '/')}/laws.py"
+        for name in RECORDS
         if name not in concerned
     ]
     assert not missing, "\n".join(missing)
@@ -129,4 +131,4 @@ def test_the_tables_generate_a_property_of_every_group():
     silent = [name for name, operation in RECORDS.items() if not operation.contract.outputs]
     wanted -= {f"{group}.{name}" for group in ("apart", "given") for name in silent}
     missing = sorted(wanted - names)
-    assert not missing, f"properties/generated/ makes no {missing}"
+    assert not missing, f"properties/operations/generated/ makes no {missing}"

@@ -157,7 +157,11 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
         ("torch", "specsim.gpu", "specsim.gpu needs torch: pip install '{}[gpu]'"),
         ("torch triton", "specsim.gpu.worker.v2", "specsim.gpu needs torch and triton: pip install '{}[gpu]'"),
         ("hypothesis", "specsim.properties", "specsim.properties needs hypothesis: pip install '{}[properties]'"),
-        ("scipy", "specsim.properties.laws.tree", "specsim.properties needs scipy: pip install '{}[properties]'"),
+        (
+            "scipy",
+            "specsim.properties.operations.tree.laws",
+            "specsim.properties needs scipy: pip install '{}[properties]'",
+        ),
         (
             "prometheus_client",
             "specsim.host.exposition",

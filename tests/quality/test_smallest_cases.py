@@ -9,8 +9,8 @@ import pytest
 
 from specsim.conformance.backend import Backend, load
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance.running import run_property
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance.running import run_property
 
 Call = dict[str, Any]
 ORACLE = load("specsim.reference")

@@ -3,6 +3,7 @@
 import io
 import re
 import tokenize
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ FOLDERS = ("specsim", "reference", "gpu", "properties")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BANNED = {"accept" + "_length", "accept" + "_len", "accept" + "_lens", "num" + "_accepted"}
-MOST_LINES, MOST_LINES_OF_TESTS = 400, 600
+MOST_LINES, MOST_LINES_OF_TESTS, MOST_MODULES = 400, 600, 30
 NAME_AND_TYPE = re.compile(r"^    (?P<names>\w+(?:, \w+)*) : (?P<type>.+)$")
 
 
@@ -52,6 +53,13 @@ def test_a_module_can_be_read_in_one_go(paths, most):
     lines = {shown(path): len(text_of(path).splitlines()) for path in paths}
     longer = {path: count for path, count in lines.items() if count > most}
     assert not longer, f"{longer}, but should have at most {most} lines"
+
+
+def test_a_folder_can_be_taken_in_at_a_glance():
+    """A folder lists at most 30 modules, so that its listing reads like a table of contents."""
+    modules = Counter(path.parent for path in SOURCES if path.name != "__init__.py")
+    wide = {shown(folder): count for folder, count in modules.items() if count > MOST_MODULES}
+    assert not wide, f"{wide}, but should have at most {MOST_MODULES} modules"
 
 
 def sections_of(docstring):

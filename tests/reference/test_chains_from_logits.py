@@ -5,7 +5,7 @@ from ml_dtypes import bfloat16
 from specsim import Reason, SpecRejection, reference
 from specsim.contracts.chains import draft_logits_read, target_logits_read
 from specsim.contracts.logit_rows import log_probabilities
-from specsim.properties.generated.margin_cases import near_boundaries
+from specsim.properties.operations.generated.margin_cases import near_boundaries
 from specsim.reference.margins import MARGINS
 
 CHAIN = "chain_speculative_sampling_from_logits"

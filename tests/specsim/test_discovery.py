@@ -6,8 +6,10 @@ import specsim
 from specsim import validation
 from specsim.discovery import modules_of, modules_that_say
 from specsim.operations import ALL_GROUPS, GROUPS, MODEL_GROUPS, MODEL_TABLE, RECORDS, TABLE
-from specsim.properties import mutants, rule_rows, strategies
-from specsim.properties.catalogue import all_properties
+from specsim.properties import mutants, strategies
+from specsim.properties.host.rules import rows as rule_rows
+from specsim.properties.shelves import SHELVES, modules_of_kind
+from specsim.properties.suite.catalogue import all_properties
 
 ROOT = Path(specsim.__file__).parent
 
@@ -30,7 +32,7 @@ def test_the_tables_are_in_the_order_of_the_groups_and_each_record_names_its_mod
 
 
 def test_every_group_has_strategies():
-    assert list(strategies.MODULES) == list(ALL_GROUPS)
+    assert list(strategies.modules()) == list(ALL_GROUPS)
 
 
 def test_every_structural_rule_is_found():
@@ -38,16 +40,23 @@ def test_every_structural_rule_is_found():
     assert validation.STRUCTURE.keys() == written <= RECORDS.keys()
 
 
+def module_names(kind, constant):
+    """Return the names of the modules of a kind on the shelves whose text assigns a constant."""
+    return {
+        ".".join(("specsim", *path.relative_to(ROOT).with_suffix("").parts))
+        for shelf in SHELVES
+        for path in (ROOT / "properties" / shelf).rglob(f"{kind}*.py")
+        if f"\n{constant}" in path.read_text(encoding="utf-8")
+    }
+
+
 def test_every_law_module_and_every_mutant_module_is_found():
-    laws = {one.law.__module__.rpartition(".")[2] for one in all_properties()}
-    assert modules_with("PROPERTIES", "properties/laws") <= laws
-    of_modules = [
-        mutant.id
-        for module in modules_of("specsim.properties.mutants").values()
-        for mutant in vars(module).get("MUTANTS", ())
-    ]
+    laws = {one.law.__module__ for one in all_properties()}
+    assert module_names("laws", "PROPERTIES") <= laws
+    found = modules_of_kind("faults")
+    of_modules = [mutant.id for module in found.values() for mutant in vars(module).get("MUTANTS", ())]
     assert sorted(mutant.id for mutant in mutants.all_mutants()) == sorted(of_modules)
-    assert modules_with("MUTANTS", "properties/mutants") <= modules_of("specsim.properties.mutants").keys()
+    assert module_names("faults", "MUTANTS") <= found.keys()
 
 
 def test_mutants_follow_the_pipeline_and_those_of_the_table_come_last():
@@ -60,7 +69,7 @@ def test_mutants_follow_the_pipeline_and_those_of_the_table_come_last():
 
 def test_every_row_of_the_rules_is_found():
     assert {row.section for row in rule_rows.ROWS} == set(rule_rows.SECTIONS)
-    assert modules_with("ROWS", "properties/rule_rows") == {"common", "eagle", "others"}
+    assert modules_with("ROWS", "properties/host/rules/rows") == {"common", "eagle", "others"}
 
 
 def test_modules_are_taken_in_the_order_asked_for_and_those_that_are_not_there_are_left_out():

@@ -8,12 +8,12 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.host.noise import arrivals, stream_key
 from specsim.properties.distribution import EVERYTHING, NOTHING
-from specsim.properties.laws.sampled_verify import law_over_draws
-from specsim.properties.laws.sampling_law import law_of_tree
-from specsim.properties.laws.support.keyed_walks import residual_of
-from specsim.properties.laws.support.sampling_cells import slack_of
-from specsim.properties.mutants.sampled_verify import MUTANTS
-from specsim.properties.races import same_winner
+from specsim.properties.host.noise.keyed_walks import residual_of
+from specsim.properties.host.noise.races import same_winner
+from specsim.properties.laws.sampling_cells import slack_of
+from specsim.properties.operations.acceptance.laws_exact_trees import law_of_tree
+from specsim.properties.operations.sampled_verify.faults import MUTANTS
+from specsim.properties.operations.sampled_verify.laws import law_over_draws
 from specsim.properties.strategies.sampling_scenes import TreeScene
 from specsim.topology import Topology
 from tests.worked_examples.numbers import f32, i32, i64

@@ -36,7 +36,7 @@ Fault = Callable[[DrawFn, str, Arguments], Arguments]
 
 FAULTS = dict(structure.FAULTS)
 """Structural faults of each operation that has any; a group's strategies may state their own."""
-for module in strategies.MODULES.values():
+for module in strategies.modules().values():
     FAULTS |= vars(module).get("FAULTS", {})
 
 

@@ -11,8 +11,8 @@ from specsim.conformance.backend import BackendUnavailable, load
 from specsim.conformance.given import SUFFIX, WITH_OUTPUTS
 from specsim.contracts.compiled import compile_contract
 from specsim.operations import RECORDS
+from specsim.operations.derived.signature import name_arguments
 from specsim.operations.record import Operation
-from specsim.operations.signature import name_arguments
 
 CALLS = "CALLS"
 """What a module says that adapts an engine: the taps of the engine's own functions."""

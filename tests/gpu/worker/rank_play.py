@@ -11,10 +11,10 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.ranks import LONGEST_PAUSE_S, TorchWords
-from specsim.properties.laws.one_voice_engine import OfAnotherRank, with_last_bits
-from specsim.properties.laws.support.padded_runs import padded_play, plain_play, waiting_of
 from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
 from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.ranks.laws_replicated import OfAnotherRank, with_last_bits
+from specsim.properties.runs.ranks.padded_runs import padded_play, plain_play, waiting_of
 from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel

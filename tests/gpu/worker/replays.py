@@ -29,12 +29,12 @@ from specsim.gpu.worker.graphs import bucket_for
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.numbered_runs import PatternNumbers
+from specsim.properties.runs.steps.numbered_runs import PatternNumbers
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for

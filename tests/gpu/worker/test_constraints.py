@@ -11,13 +11,13 @@ from specsim.gpu.worker.constraints import allowed_tokens
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.constraints import allowed_tokens as allowed_on_host
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate

@@ -10,12 +10,12 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.host.dflash import DflashParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Shifted
+from specsim.properties.runs.constrained_runs import Shifted
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
-from specsim.simulation.history import first_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel

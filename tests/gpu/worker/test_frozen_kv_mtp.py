@@ -16,10 +16,10 @@ from specsim.gpu.worker.stages import SETTLING, Stages
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.reference.models import load_model
 from specsim.rejection import SpecRejection
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
-from specsim.simulation.history import first_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import shared_kv

@@ -9,7 +9,7 @@ from specsim.gpu.worker import carried, fused, fused_drafts, pools, stages
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

@@ -15,13 +15,13 @@ from specsim.gpu.worker.stages import Batches, Stages, padding_of
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.numbered_runs import PatternNumbers
+from specsim.properties.runs.steps.numbered_runs import PatternNumbers
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import SpecRejection
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

@@ -15,13 +15,13 @@ from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.padded_runs import waiting_of
 from specsim.properties.runs.choices import Shifted
 from specsim.properties.runs.drafted import drafted_by
 from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.ranks.padded_runs import waiting_of
 from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.reference.models import load_model
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind

@@ -8,7 +8,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.reference.models import load_model
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel

@@ -11,12 +11,12 @@ from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import simulating_graphs
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
-from specsim.simulation.history import first_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel

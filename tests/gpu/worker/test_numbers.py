@@ -9,15 +9,15 @@ from specsim.conformance.backend import load
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
-from specsim.properties.laws.support.padded_runs import waiting_of
 from specsim.properties.runs.choices import Shifted
 from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
 from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.ranks.padded_runs import waiting_of
 from specsim.properties.runs.scenario import Arrival, scenario_of
+from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
+from specsim.simulation.comparing.history import first_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 

@@ -17,9 +17,9 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import SpecRejection
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
-from specsim.simulation.history import first_divergence
 from specsim.simulation.models.description import Side
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

@@ -8,7 +8,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.rank_processes import run_ranks
 from specsim.gpu.worker.ranks import torch_pad
 from specsim.phases.padding import numpy_pad
-from specsim.properties.laws.support.padded_runs import forwards_of_an_iteration
+from specsim.properties.runs.ranks.padded_runs import forwards_of_an_iteration
 from specsim.simulation.models.pool_kinds import PoolKind
 from tests.gpu.worker.rank_play import CHAIN, TREE, Case, Play, ReplicatedPlay, every_worker
 

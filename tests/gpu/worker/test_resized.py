@@ -6,7 +6,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
-from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.rules import Action

@@ -11,8 +11,8 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.pools import sizes_for
 from tests.reference.worker.test_rests import MODEL, ReadOnce, requests
 

@@ -10,12 +10,12 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.constrained_runs import Shifted
+from specsim.properties.runs.constrained_runs import Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel

@@ -13,7 +13,7 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind

@@ -14,7 +14,7 @@ from specsim.reference.models import load_model
 from specsim.reference.models.window import disturb
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, WindowKeys
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import SWA_KEYS, SWA_VALUES, PoolKind

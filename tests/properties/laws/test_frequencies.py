@@ -11,19 +11,8 @@ from scipy.stats import chi2, chisquare, ncx2
 from specsim.conformance.backend import load
 from specsim.conformance.limits import Limits
 from specsim.operations.without_coins import WITHOUT_COINS
-from specsim.properties.catalogue import all_properties
-from specsim.properties.conformance.runner import check, is_selected, run_property
 from specsim.properties.distribution import require_same_law
-from specsim.properties.laws.sampling_chain_law import laws_of_chains, playing
-from specsim.properties.laws.sampling_frequency_law import (
-    ALPHA,
-    EFFECT,
-    SAMPLER_OF_BLOCKS,
-    SAMPLER_OF_CHAINS,
-    SAMPLER_OF_TREES,
-    emission_law,
-)
-from specsim.properties.laws.support.frequencies import (
+from specsim.properties.laws.frequencies import (
     LEAST_POWER,
     chi_square_law,
     detectable_effect,
@@ -32,8 +21,19 @@ from specsim.properties.laws.support.frequencies import (
     samples_needed,
     sequential_law,
 )
+from specsim.properties.operations.acceptance.laws_exact_chains import laws_of_chains, playing
+from specsim.properties.operations.acceptance.laws_frequencies import (
+    ALPHA,
+    EFFECT,
+    SAMPLER_OF_BLOCKS,
+    SAMPLER_OF_CHAINS,
+    SAMPLER_OF_TREES,
+    emission_law,
+)
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.conformance.runner import check, is_selected, run_property
 from tests.properties.laws.block_verifier import BLOCK_FAULTS, block_verifier
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 from tests.properties.laws.sampled_verifier import DRAW_FAULTS, sampled_verifier

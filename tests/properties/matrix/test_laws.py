@@ -9,8 +9,7 @@ import pytest
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.calls import CallsByName
 from specsim.operations import RECORDS
-from specsim.operations.signature import name_arguments
-from specsim.properties.laws.support.forks import NEITHER, NUM_SEEDS, coins_of, seeds_of
+from specsim.operations.derived.signature import name_arguments
 from specsim.properties.matrix.factors import all_cells
 from specsim.properties.matrix.history import shortfalls, try_history
 from specsim.properties.matrix.laws import (
@@ -24,6 +23,7 @@ from specsim.properties.matrix.laws import (
 from specsim.properties.matrix.run import Result
 from specsim.properties.matrix.subjects import AS_IT_IS
 from specsim.properties.matrix.verdict import complaints
+from specsim.properties.runs.sampling.forks import NEITHER, NUM_SEEDS, coins_of, seeds_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 from hypothesis import strategies as st
 
-from specsim.properties.catalogue import property_named
-from specsim.properties.generated.rejections import reason_of
-from specsim.properties.mutants.cases import draw_cases
+from specsim.properties.operations.generated.rejections import reason_of
 from specsim.properties.property import Property
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.hunt.cases import draw_cases
 from specsim.rejection import Reason
 
 OF_ANY_ARGUMENT = {

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.hunt import Hunt, Options
-from specsim.properties.mutants.kills import read_kills
-from specsim.properties.mutants.limits import EVERY_LIMIT, read_unseen, updated, write_unseen
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.hunt.hunt import Hunt, Options
+from specsim.properties.suite.hunt.kills import read_kills
+from specsim.properties.suite.hunt.limits import EVERY_LIMIT, read_unseen, updated, write_unseen
 
 HERE = Path(__file__).parent
 UNSEEN = read_unseen(HERE / "with_limits.json")

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.cases import draw_cases, find_breaking
-from specsim.properties.mutants.hunt import Hunt, Kill, Options
-from specsim.properties.mutants.kills import Kills, Row, read_kills, updated, write_kills
-from specsim.properties.mutants.matrix import kill_matrix
 from specsim.properties.property import Property
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.hunt.cases import draw_cases, find_breaking
+from specsim.properties.suite.hunt.hunt import Hunt, Kill, Options
+from specsim.properties.suite.hunt.kills import Kills, Row, read_kills, updated, write_kills
+from specsim.properties.suite.hunt.matrix import kill_matrix
 
 KILLS = Path(__file__).with_name("kills.json")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}

@@ -11,14 +11,15 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties, property_named
-from specsim.properties.mutants import all_mutants, generated
-from specsim.properties.mutants.cases import draw_cases, find_breaking
-from specsim.properties.mutants.hunt import Hunt, Options, is_law
-from specsim.properties.mutants.kills import read_kills
-from specsim.properties.mutants.matrix import kill_matrix
+from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.record import Mutant, given, instead, returning
+from specsim.properties.operations.generated import faults as generated
 from specsim.properties.property import Property
+from specsim.properties.suite.catalogue import all_properties, property_named
+from specsim.properties.suite.hunt.cases import draw_cases, find_breaking
+from specsim.properties.suite.hunt.hunt import Hunt, Options, is_law
+from specsim.properties.suite.hunt.kills import read_kills
+from specsim.properties.suite.hunt.matrix import kill_matrix
 from specsim.rejection import Reason, SpecRejection
 
 REFERENCE = load("specsim.reference")
@@ -109,7 +110,7 @@ def test_ids_are_distinct():
 def test_every_operation_has_a_mutant_of_its_own():
     own = {mutant.operation for mutant in all_mutants() if mutant not in generated.MUTANTS}
     without = [
-        f"write a mutant of {name} in properties/mutants/{record.group}.py"
+        f"write a mutant of {name} in properties/operations/{record.group}/faults.py"
         for name, record in RECORDS.items()
         if name not in own
     ]

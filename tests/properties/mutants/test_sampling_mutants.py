@@ -2,9 +2,13 @@
 
 import pytest
 
-from specsim.properties.catalogue import all_properties, group_of
-from specsim.properties.mutants import acceptance, chain_blocks, chains, chains_from_logits, sampling
-from specsim.properties.mutants.hunt import Hunt, Options
+from specsim.properties.operations.acceptance import faults as acceptance
+from specsim.properties.operations.acceptance import faults_chain_blocks as chain_blocks
+from specsim.properties.operations.acceptance import faults_chains as chains
+from specsim.properties.operations.acceptance import faults_of_the_law as sampling
+from specsim.properties.operations.from_logits import faults_chains as chains_from_logits
+from specsim.properties.suite.catalogue import all_properties, group_of
+from specsim.properties.suite.hunt.hunt import Hunt, Options
 
 MODULES = (acceptance, chains, chain_blocks, sampling, chains_from_logits)
 MUTANTS = {one.id: one for module in MODULES for one in module.MUTANTS}

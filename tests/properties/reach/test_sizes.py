@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from specsim.conformance import arrays
 from specsim.conformance.backend import load
 from specsim.environment import INTERPRETER
-from specsim.properties.conformance.runner import examples_of, run_property
-from specsim.properties.laws.sizes import PROPERTIES
 from specsim.properties.property import Property
 from specsim.properties.reach.counting import counting_reach, reached, require_reach
 from specsim.properties.reach.ends import End, Reuse, all_reuses
@@ -22,6 +20,8 @@ from specsim.properties.reach.sizes import (
     place_of,
     sizes_up_to,
 )
+from specsim.properties.runs.workers.laws_sizes import PROPERTIES
+from specsim.properties.suite.conformance.runner import examples_of, run_property
 from specsim.reference.worker.v2 import ReferenceWorker
 
 REFERENCE = load("specsim.reference")

@@ -5,9 +5,9 @@ import pytest
 from specsim.conformance.limits import Limits, limits_of
 from specsim.conformance.outside import why_outside
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import property_named
-from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.strategies.limits import drawing_within, nearest, taken
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.hunt.cases import draw_cases
 
 EVERYTHING = limits_of(
     {

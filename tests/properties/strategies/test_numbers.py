@@ -8,8 +8,11 @@ from hypothesis import HealthCheck, given, settings
 
 from specsim.operations import RECORDS
 from specsim.properties import strategies
-from specsim.properties.laws import compact, draft_vocabulary, extend, verify
-from specsim.properties.laws.support import scenes
+from specsim.properties.operations.compact import laws as compact
+from specsim.properties.operations.draft import laws_vocabulary as draft_vocabulary
+from specsim.properties.operations.extend import laws as extend
+from specsim.properties.operations.models.forwards import scenes
+from specsim.properties.operations.verify import laws as verify
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.numbers import MOST_BYTES, DrawnNumbers
 from specsim.validation.checking import check_call

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import all_properties
-from specsim.properties.conformance.runner import run_property
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.cases import draw_cases
-from specsim.properties.mutants.hunt import Hunt, Options
-from specsim.properties.mutants.kills import read_kills
+from specsim.properties.operations.acceptance.strategy import SMALL_TREES
 from specsim.properties.property import Property
-from specsim.properties.strategies.acceptance import SMALL_TREES
 from specsim.properties.strategies.scale import drawing_for_interpreter, draws_for_interpreter
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.hunt.cases import draw_cases
+from specsim.properties.suite.hunt.hunt import Hunt, Options
+from specsim.properties.suite.hunt.kills import read_kills
 
 KILLS = Path(__file__).parents[1] / "mutants" / "kills.json"
 OPERATIONS = {"verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"}

@@ -47,6 +47,8 @@ def test_an_empty_batch_can_be_asked_for(operation: str) -> None:
 
 
 def test_a_missing_strategy_is_named_with_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("specsim.properties.strategies.tree.build_tree")
-    with pytest.raises(NotImplementedError, match=r"there is no strategy of build_tree; write it in .*/tree\.py"):
+    monkeypatch.delattr("specsim.properties.operations.tree.strategy.build_tree")
+    with pytest.raises(
+        NotImplementedError, match=r"there is no strategy of build_tree; write it in .*/tree/strategy\.py"
+    ):
         strategies.for_operation("build_tree", max_requests=1789)  # What other tests have asked for is kept.

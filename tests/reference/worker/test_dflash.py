@@ -12,7 +12,7 @@ from specsim.config import PoolSizes
 from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
-from specsim.properties.laws.support.sampled_law import HALVING, NUM_TOKENS, check_sampled_law, law_of
+from specsim.properties.runs.sampling.sampled_law import HALVING, NUM_TOKENS, check_sampled_law, law_of
 from specsim.reference.models import load_model
 from specsim.reference.worker.sides.dflash import DflashSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1

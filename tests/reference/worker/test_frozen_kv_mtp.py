@@ -9,7 +9,7 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.phases import FrozenKVMTPDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput
-from specsim.properties.laws.support.sampled_law import check_sampled_law
+from specsim.properties.runs.sampling.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection

@@ -9,7 +9,7 @@ import pytest
 from specsim import Reason, SpecRejection
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.sampled_law import check_sampled_law
+from specsim.properties.runs.sampling.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine

@@ -12,10 +12,10 @@ from specsim.conformance.completed import Completed
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.stopping import FinishReason
 from specsim.host.truncation import truncate_at_stop
-from specsim.properties.laws.support.constrained_runs import Automaton
-from specsim.properties.laws.support.sampled_law import check_sampled_law
+from specsim.properties.runs.constrained_runs import Automaton
+from specsim.properties.runs.sampling.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode

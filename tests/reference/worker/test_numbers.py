@@ -7,10 +7,10 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.counts import path_width
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.laws.support.numbered_runs import MOST, PatternNumbers
 from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, scenario_of
+from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker

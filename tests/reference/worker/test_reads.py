@@ -9,8 +9,8 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.pools import sizes_for

@@ -10,10 +10,10 @@ from specsim.phases import Batch, DraftInput, ForwardMode
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence_of_v1
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.draft_sides.extended import prepare_extend_after_decode
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence_of_v1
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.pools import sizes_for

@@ -8,12 +8,12 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.counts import ceil_to
-from specsim.properties.laws.worker_pages import (
+from specsim.properties.runs.scenario import Arrival, scenario_of
+from specsim.properties.runs.workers.laws_pages import (
     beams_begin_with_the_end_of_their_text,
     requests_on_pages_keep_what_is_theirs,
 )
-from specsim.properties.laws.worker_v1 import both_workers_decode_alike
-from specsim.properties.runs.scenario import Arrival, scenario_of
+from specsim.properties.runs.workers.laws_v1 import both_workers_decode_alike
 from specsim.reference.models import load_model
 from specsim.reference.worker import reclaim
 from specsim.reference.worker.pools import Pools

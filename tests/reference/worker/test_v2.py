@@ -7,8 +7,8 @@ from specsim.conformance.backend import load
 from specsim.phases import DraftInput, PhaseTag, expect_phase
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text

@@ -7,7 +7,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.autoregressive import PrefillDecoder
+from specsim.simulation.comparing.autoregressive import PrefillDecoder
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.models.ground_truth import greedy_decode

@@ -18,7 +18,7 @@ from specsim.algorithms import (
     restored_registry,
     target_verify_width,
 )
-from specsim.properties.strategies.algorithms import PREDICATES
+from specsim.properties.host.algorithms.strategy import PREDICATES
 from specsim.rejection import Reason, SpecRejection
 
 TRUE_FOR = {

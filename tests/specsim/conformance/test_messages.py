@@ -29,8 +29,8 @@ from specsim.conformance.isolation.messages import (
 )
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.limits import NO_LIMITS, limits_from, limits_of
-from specsim.properties.conformance.units import outcome_from
-from specsim.properties.conformance.wanted import prepared_from
+from specsim.properties.suite.conformance.units import outcome_from
+from specsim.properties.suite.conformance.wanted import prepared_from
 
 READY = Job("ready", "os:getpid")
 

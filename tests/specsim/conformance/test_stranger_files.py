@@ -15,8 +15,8 @@ from specsim.conformance.outcomes import Observation, observe
 from specsim.conformance.plain_text import bounded, printable, said, words_of
 from specsim.conformance.stored import Provenance, parse_json
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import properties_by_name
-from specsim.properties.conformance.running import explore
+from specsim.properties.suite.catalogue import properties_by_name
+from specsim.properties.suite.conformance.running import explore
 from specsim.rejection import SpecRejection
 
 SIZE = 1 << 25

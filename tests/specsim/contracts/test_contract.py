@@ -5,7 +5,7 @@ from specsim.contracts.axes import names_of
 from specsim.contracts.compiled import CompiledContract
 from specsim.contracts.contract import ALL, ArraySpec, Contract, Defined, ScalarSpec, Unit, array
 from specsim.operations import RECORDS
-from specsim.operations.page import DEFINED_IN_WORDS
+from specsim.operations.derived.page import DEFINED_IN_WORDS
 from specsim.rejection import Reason, SpecRejection
 
 RULES = set(DEFINED_IN_WORDS)

@@ -7,7 +7,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.operations import RECORDS
-from specsim.properties.generated.anything import handed_over
+from specsim.properties.operations.generated.anything import handed_over
 from tests.properties.strategies.drawn import valid_calls
 
 LAYERS = {name: load(f"specsim.{name}") for name in ("reference", "gpu")}

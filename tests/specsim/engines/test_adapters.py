@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from specsim.conformance.backend import BackendUnavailable, load
-from specsim.properties.laws.support.tours import Tour, runs_of_steps, runs_of_topk
 from specsim.properties.reach.sizes import LARGEST_INTERPRETED_POWER
+from specsim.properties.runs.workers.tours import Tour, runs_of_steps, runs_of_topk
 
 EAGLE_UTILS = """
 import not_installed_anywhere

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from specsim.conformance.backend import BackendUnavailable
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance.running import run_property
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance.running import run_property
 
 FOLDER = Path(__file__).parent / "compiled"
 SGL_KERNEL = (FOLDER / "sgl_kernel.py").read_text(encoding="utf-8")

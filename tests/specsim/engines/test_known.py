@@ -6,7 +6,7 @@ import pytest
 from packaging.version import Version
 
 from specsim.conformance.known import read_known
-from specsim.properties.catalogue import all_properties
+from specsim.properties.suite.catalogue import all_properties
 
 NOTHING_LEFT = "probability tensor contains either `inf`, `nan` or element < 0"
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from specsim.host.exposition import SpecCollector, served, write_textfile
 from specsim.host.metrics import Rates, SpecCounters, report_decode_stats, update_spec_metrics
 from specsim.host.positions import PositionCounters, count_positions
-from specsim.properties.strategies.metrics import histories
+from specsim.properties.host.metrics.strategy import histories
 
 LABELS = {"model_name": "text", "engine_type": "unified"}
 

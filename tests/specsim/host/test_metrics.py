@@ -16,7 +16,7 @@ from specsim.host.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
-from specsim.properties.laws.support.histories import scenarios
+from specsim.properties.runs.histories import scenarios
 from specsim.properties.runs.play import drive, own_worker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from specsim.host.ranks import broadcast_decision
-from specsim.properties.laws.support.local_ranks import run_threads
+from specsim.properties.host.ranks.local_ranks import run_threads
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.bool_])

@@ -6,17 +6,17 @@ import pytest
 
 import specsim.operations
 from specsim.operations import MODEL_TABLE, RECORDS, TABLE, outputs, protocol
+from specsim.operations.derived.signature import outputs_class_of, parameters_of, returns_of
+from specsim.operations.derived.stub import ROOT, generated_files
 from specsim.operations.outputs import VerifyTreeGreedyOutputs, outputs_of
 from specsim.operations.record import Operation
-from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
-from specsim.operations.stub import ROOT, generated_files
 
 
 @pytest.mark.parametrize("file", generated_files())
 def test_a_generated_file_is_that_of_the_tables(file):
     expected = generated_files()[file]
     got = (ROOT / file).read_text(encoding="utf-8")
-    assert got == expected, f"{file} is out of date: python -m specsim.operations.stub"
+    assert got == expected, f"{file} is out of date: python -m specsim.operations.derived.stub"
 
 
 def test_the_two_tables_share_no_name_and_are_all_the_records():

@@ -8,8 +8,8 @@ import pytest
 from specsim.algorithms import CustomSpecAlgo, SpeculativeAlgorithm, register, restored_registry
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
-from specsim.properties.rule_rows import ROWS, SECTIONS, require_row
-from specsim.properties.rule_rows.record import settled, tree
+from specsim.properties.host.rules.rows import ROWS, SECTIONS, require_row
+from specsim.properties.host.rules.rows.record import settled, tree
 from specsim.rejection import Reason, SpecRejection
 from specsim.rules import Code, Decision, Level, ServerConfig, resolve
 

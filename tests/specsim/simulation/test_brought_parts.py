@@ -15,7 +15,7 @@ from specsim.host.grammar import TableGrammar
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import Subject
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel

@@ -8,16 +8,16 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.conformance.direct import Direct
 from specsim.host.streams import StreamEvent
-from specsim.properties.catalogue import property_named
-from specsim.properties.conformance.runner import run_property
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, scenario_of
+from specsim.properties.suite.catalogue import property_named
+from specsim.properties.suite.conformance.runner import run_property
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation import engine
-from specsim.simulation.launches import Launched, clipped_steps
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
-from specsim.simulation.streams import Ticket
+from specsim.simulation.turns.launches import Launched, clipped_steps
+from specsim.simulation.turns.streams import Ticket
 
 CONFIG = SpecConfig(1, 4, 5)
 DECIDE = Direct(load("specsim.simulation.own"))

@@ -4,13 +4,13 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.host.stopping import FinishReason
-from specsim.properties.strategies.stops import KINDS
+from specsim.properties.host.stops.strategy import KINDS
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.autoregressive import decode_alone
+from specsim.simulation.comparing.autoregressive import decode_alone
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import OWN_DECISIONS, Engine
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.memory import release_finished
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel

@@ -9,9 +9,9 @@ from specsim.config import SpecConfig
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.history import first_divergence, first_divergence_of_v1
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.history import first_divergence, first_divergence_of_v1
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.properties.mutants.telling import (
+from specsim.properties.runs.reports.faults_logprobs import (
     DraftTeller,
     LateTeller,
     NeighbourTeller,
@@ -15,7 +15,7 @@ from specsim.properties.mutants.telling import (
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.lockstep import RecordingWorker, find_divergence
+from specsim.simulation.comparing.lockstep import RecordingWorker, find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

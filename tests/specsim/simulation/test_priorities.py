@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.priorities import Coverage, Priorities
+from specsim.simulation.turns.priorities import Coverage, Priorities
 
 LENGTH = 4
 NUM_EVENTS = 2 * LENGTH

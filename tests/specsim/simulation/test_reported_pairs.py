@@ -6,10 +6,10 @@ import pytest
 
 from specsim.host.stopping import Finish, FinishReason
 from specsim.reference.models import load_model
-from specsim.simulation.history import Divergence
+from specsim.simulation.comparing.history import Divergence
+from specsim.simulation.comparing.reported_pairs import ReportedPairs
 from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.reported_pairs import ReportedPairs
 from specsim.simulation.requests import Request
 
 FIRST = ReportedToken(7, -0.5, ((7, -0.5), (3, -1.5)))

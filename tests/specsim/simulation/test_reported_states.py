@@ -14,7 +14,7 @@ from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
-from specsim.properties.laws.support.reported import check_reported
+from specsim.properties.runs.reports.reported import check_reported
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker

@@ -7,8 +7,8 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

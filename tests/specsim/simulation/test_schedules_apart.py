@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.properties.mutants.loops import CuttingScheduler, RememberingScheduler
+from specsim.properties.runs.schedules.faults_loops import CuttingScheduler, RememberingScheduler
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.lockstep import find_divergence
+from specsim.simulation.comparing.request_pairs import MOST_IDLE_TURNS
 from specsim.simulation.engine import Engine
-from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.request_pairs import MOST_IDLE_TURNS
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler

@@ -2,7 +2,7 @@ import pytest
 
 from specsim.host.streams import StreamEvent
 from specsim.simulation.engine import OWN_DECISIONS
-from specsim.simulation.streams import Streams
+from specsim.simulation.turns.streams import Streams
 
 READ, RUN = {"reads_map": True}, {"writes_slots": True}
 

@@ -10,7 +10,7 @@ from specsim.contracts.compiled import compile_contract
 from specsim.contracts.kinds import NUMPY
 from specsim.discovery import modules_of
 from specsim.operations import ALL_GROUPS, RECORDS
-from specsim.properties.generated.agreement import reference
+from specsim.properties.operations.generated.agreement import reference
 from specsim.properties.strategies import for_operation
 from specsim.properties.strategies.malformed.faults import FAULTS, calls
 from specsim.rejection import Reason, SpecRejection

@@ -9,7 +9,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
-from specsim.simulation.autoregressive import PrefillDecoder, decode_alone
+from specsim.simulation.comparing.autoregressive import PrefillDecoder, decode_alone
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate

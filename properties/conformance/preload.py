@@ -1,5 +1,0 @@
-"""Imports the whole suite, for a process that workers are forked from."""
-
-from specsim.properties.catalogue import all_properties
-
-NUM_PROPERTIES = len(all_properties())

@@ -1,0 +1,118 @@
+"""Laws of the registry: which names are free, what a plug-in's class must have, and what a name finds."""
+
+from typing import Any
+
+from specsim.algorithms import Algorithm, CustomSpecAlgo, Flags, SpeculativeAlgorithm
+from specsim.conformance.backend import Backend
+from specsim.properties.host.algorithms.strategy import (
+    BUILT_IN,
+    PLUGIN_NAMES,
+    PREDICATES,
+    RESERVED,
+    Lookup,
+    OneTokenLess,
+    Registration,
+    Width,
+    lookups,
+    no_worker,
+    several_registrations,
+    spellings,
+    spelt,
+    widths,
+)
+from specsim.properties.laws.checks import for_each, require, state
+from specsim.rejection import Reason, SpecRejection
+
+
+def registrations_are_checked_in_order(backend: Backend, case: Registration) -> None:
+    """Reserved names are refused first, then taken ones, then classes that lack predicates; else the name is free."""
+    capitals = case.name.upper()
+    try:
+        free = _register(backend, case)
+    except SpecRejection as rejection:
+        got: object = rejection.reason
+    except TypeError:
+        got = TypeError
+    else:
+        got = free
+    expected: object = capitals
+    if capitals in RESERVED:
+        expected = Reason.RESERVED_NAME
+    elif capitals in case.taken:
+        expected = Reason.DUPLICATE_NAME
+    elif case.lacking:
+        expected = TypeError
+    require(got == expected, f"registration of {case}", got, expected)
+
+
+def lacking_predicates_are_named(backend: Backend, case: Registration) -> None:
+    """A class that lacks predicates is refused with their names and no others."""
+    lonely = Registration("MINE", case.lacking, frozenset())
+    try:
+        _register(backend, lonely)
+    except TypeError as error:
+        words = str(error).replace(",", " ").split()
+        named = tuple(sorted(set(words) & set(PREDICATES)))
+        require(named == lonely.lacking, "predicates that are named", named, lonely.lacking)
+        return
+    require(not lonely.lacking, "refusal", "none", f"one that names {', '.join(lonely.lacking)}")
+
+
+def built_in_names_are_reserved(backend: Backend, spelling: str) -> None:
+    """No plug-in may take the name of a built-in algorithm or of an alias, in any case."""
+    for name in RESERVED:
+        try:
+            got: object = _register(backend, Registration(spelt(name, spelling), (), frozenset()))
+        except SpecRejection as rejection:
+            got = rejection.reason
+        require(got is Reason.RESERVED_NAME, f"registration of {name}", got, Reason.RESERVED_NAME)
+
+
+def names_are_found_in_any_case(backend: Backend, case: Lookup) -> None:
+    """A name finds the built-in algorithm, else the plug-in, else nothing; no name finds NONE."""
+    names = (*BUILT_IN, *PLUGIN_NAMES, "NEXTN", "")
+    expected: dict[str | None, object] = dict.fromkeys(names, Reason.UNKNOWN_NAME)
+    expected.update(case.plugins)
+    expected.update({name: SpeculativeAlgorithm[name] for name in BUILT_IN})
+    expected[None] = SpeculativeAlgorithm.NONE
+    for name, algorithm in expected.items():
+        written = None if name is None else spelt(name, case.spelling)
+        try:
+            got: object = backend.host("find_algorithm")(written, case.plugins)
+        except SpecRejection as rejection:
+            got = rejection.reason
+        require(got == algorithm, f"what {written!r} finds", got, algorithm)
+
+
+def draft_workers_verify_only_with_support(backend: Backend, case: Width) -> None:
+    """The algorithm says how many tokens a request brings; a draft worker brings some only where that is supported."""
+    flags = Flags(supports_target_verify_for_draft=True)
+    plugins: list[Algorithm] = [
+        CustomSpecAlgo("PLAIN", no_worker),
+        CustomSpecAlgo("BY_ITS_ROW", no_worker, flags=flags),
+        OneTokenLess("ONE_TOKEN_LESS", no_worker),
+    ]
+    for algorithm in [*SpeculativeAlgorithm, *plugins]:
+        supported = not case.is_draft_worker or algorithm.name in ("DFLASH", "BY_ITS_ROW", "ONE_TOKEN_LESS")
+        less = int(algorithm.name == "ONE_TOKEN_LESS" and case.is_draft_worker)
+        try:
+            got: object = backend.host("target_verify_width")(algorithm, case.num_draft_tokens, case.is_draft_worker)
+        except RuntimeError:
+            got = RuntimeError
+        expected = case.num_draft_tokens - less if supported else RuntimeError
+        require(got == expected, f"tokens of {algorithm.name}, {case}", got, expected)
+
+
+def _register(backend: Backend, case: Registration) -> Any:
+    """Register a class that has every predicate but those it lacks."""
+    body = {name: (lambda self: False) for name in PREDICATES if name not in case.lacking}
+    return backend.host("check_registration")(case.name, type("Described", (), body), case.taken)
+
+
+PROPERTIES = (
+    state("algorithms", for_each(registrations_are_checked_in_order), several_registrations, ("check_registration",)),
+    state("algorithms", for_each(lacking_predicates_are_named), several_registrations, ("check_registration",)),
+    state("algorithms", built_in_names_are_reserved, spellings, ("check_registration",)),
+    state("algorithms", names_are_found_in_any_case, lookups, ("find_algorithm",)),
+    state("algorithms", draft_workers_verify_only_with_support, widths, ("target_verify_width",), "P60"),
+)

@@ -1,0 +1,1 @@
+"""Figures of what was accepted, for all drafts and by position."""

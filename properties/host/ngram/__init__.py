@@ -1,0 +1,1 @@
+"""N-gram drafts: stores, corpora, and the drafts that they share."""

@@ -1,0 +1,1 @@
+"""Random streams: which draws share their noise."""

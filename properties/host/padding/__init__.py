@@ -1,0 +1,1 @@
+"""Padding of forwards."""

@@ -1,0 +1,1 @@
+"""What one phase hands to the next."""

@@ -1,0 +1,1 @@
+"""Drafts that are drawn, and the rows that they are drawn from."""

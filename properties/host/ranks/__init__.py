@@ -1,0 +1,1 @@
+"""Ranks that run the same requests and have to decide alike."""

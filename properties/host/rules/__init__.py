@@ -1,0 +1,1 @@
+"""The rules: which worker runs a configuration."""

@@ -1,0 +1,1 @@
+"""Decisions of a scheduler: chunks, late results, order of streams."""

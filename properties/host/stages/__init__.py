@@ -1,0 +1,1 @@
+"""Pipeline stages, which hear of what was decided late."""

@@ -1,0 +1,176 @@
+"""What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from hypothesis.strategies import SearchStrategy
+from numpy.typing import NDArray
+
+from specsim.assertion import require, require_kind, require_present
+from specsim.conformance.backend import Backend
+from specsim.contracts.rounding import is_rounded
+from specsim.properties.property import OF_EAGLE, Property
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
+
+Case = dict[str, Any]
+Array = NDArray[Any]
+
+__all__ = [
+    "Array",
+    "Case",
+    "arrangements",
+    "block",
+    "for_each",
+    "outputs_of",
+    "refuses",
+    "require",
+    "require_equal",
+    "require_kind",
+    "require_one_by_one",
+    "require_present",
+    "require_rounded",
+    "state",
+    "state_of_runs",
+    "states",
+    "take_blocks",
+    "take_requests",
+]
+
+
+def for_each(law: Callable[[Backend, Any], None]) -> Callable[[Backend, Sequence[Any]], None]:
+    """Return a law of the same name that takes several cases and asks the same of each."""
+
+    @wraps(law)
+    def holds(backend: Backend, cases: Sequence[Any]) -> None:
+        for case in cases:
+            law(backend, case)
+
+    return holds
+
+
+def require_equal(what: str, got: Any, expected: Any) -> None:
+    """Raise AssertionError unless two arrays, lists or numbers agree in shape and in every entry."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
+    different = np.argwhere(got != expected)
+    if len(different):
+        place = tuple(different[0].tolist())
+        index = f"[{', '.join(map(str, place))}]" if place else ""
+        raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
+
+
+def require_rounded(what: str, got: Any, expected: Any, exponents: Any = 0.0) -> None:
+    """Raise AssertionError unless two arrays of probabilities agree but for rounding of rows and exponents."""
+    got, expected = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
+    for place in np.argwhere(~is_rounded(expected, got, exponents))[:1]:
+        index = f"[{', '.join(map(str, place))}]"
+        raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
+
+
+def refuses(reason: Reason, call: Callable[[], Any]) -> None:
+    """Raise AssertionError unless a call is refused for a reason."""
+    try:
+        call()
+    except SpecRejection as refusal:
+        if isinstance(refusal, WorkerRefusal) and refusal.reason is not reason:
+            raise
+        require(refusal.reason is reason, "reason of the refusal", refusal.reason.name, reason.name)
+    else:
+        require(False, "a call that is to be refused", "taken", reason.name)
+
+
+def outputs_of(backend: Backend, operation: str, case: Case) -> dict[str, Any]:
+    """Call an operation on copies of the case and return what it returned and wrote, by name."""
+    return backend.run(operation, case).outputs
+
+
+def block(values: Array, num_requests: int, request: int) -> Array:
+    """Return the entries of one request of a flat, request-major array."""
+    width = len(values) // num_requests
+    return values[request * width : (request + 1) * width]
+
+
+def take_blocks(values: Array, num_requests: int, requests: Sequence[int]) -> Array:
+    """Return the blocks of some requests of a flat, request-major array, in the order given."""
+    return np.concatenate([values[:0], *(block(values, num_requests, request) for request in requests)])
+
+
+def take_requests(case: Case, names: Sequence[str], num_requests: int, requests: Sequence[int]) -> Case:
+    """Return the case with only some requests, in the order given; ``names`` are its request-major arrays."""
+    taken = dict(case)
+    for name in names:
+        if case[name] is not None:
+            taken[name] = take_blocks(case[name], num_requests, requests)
+    return taken
+
+
+def arrangements(num_requests: int) -> list[list[int]]:
+    """Return batches to compare with the whole: reversed, rotated, and each request alone."""
+    everyone = list(range(num_requests))
+    return [everyone[::-1], everyone[1:] + everyone[:1], *([request] for request in everyone)]
+
+
+def require_one_by_one(
+    backend: Backend,
+    operation: str,
+    case: Case,
+    names: Sequence[str],
+    num_requests: int,
+    outputs: Sequence[str],
+    compare: Callable[[str, Any, Any], None] = require_equal,
+) -> None:
+    """Raise AssertionError unless the outputs of a request are the same alone, and in any order of the batch.
+
+    Parameters
+    ----------
+    names, outputs : sequence of str
+        The request-major arguments, and the outputs that are compared.
+    compare : callable
+        Compares a part of the whole output with that of a batch.
+    """
+    whole = outputs_of(backend, operation, case)
+    for requests in arrangements(num_requests):
+        got = outputs_of(backend, operation, take_requests(case, names, num_requests, requests))
+        for name in outputs:
+            compare(f"{name} of batch {requests}", got[name], take_blocks(whole[name], num_requests, requests))
+
+
+def state(
+    group: str,
+    law: Callable[[Backend, Any], None],
+    strategy: Callable[[], SearchStrategy[Any]],
+    operations: Sequence[str],
+    catalogue: str = "",
+    **options: Any,
+) -> Property:
+    """Return the property that a law states, named after its function; ``options`` are further fields of it."""
+    return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law, **options)
+
+
+def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
+    """Return the properties of a group: of each its law, its strategy, its operations, and its number if it has one."""
+    return tuple(state(group, *one) for one in stated)
+
+
+def state_of_runs(
+    group: str,
+    law: Callable[[Backend, Any], None],
+    strategy: Callable[[], SearchStrategy[Any]],
+    operations: Sequence[str],
+    catalogue: str = "",
+    plays: tuple[str, ...] = OF_EAGLE,
+    **options: Any,
+) -> Property:
+    """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
+    options = {"is_slow": True, "fills_missing": True, "plays": plays, **options}
+    return state(group, law, strategy, operations, catalogue, **options)
+
+
+def local_path(accept_index: Array, request: int, num_nodes: int) -> list[int]:
+    """Return the accepted nodes of a request, numbered within it."""
+    return [node - request * num_nodes for node in accept_index[request].tolist() if node >= 0]

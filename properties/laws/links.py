@@ -1,0 +1,76 @@
+"""The laws' own reading of links and parents: deliberately a second one, sharing nothing with ``specsim.topology``.
+
+The reference, the strategies and the pictures all stand on that one tree; a fault in it would be theirs together, and
+only laws that read links for themselves could see it.
+"""
+
+import numpy as np
+
+from specsim.properties.laws.checks import Array, Case, require
+
+
+def children_by_links(next_token: Array, next_sibling: Array) -> list[list[int]]:
+    """Follow child and sibling links from the root and return each node's children in the order of the links.
+
+    Raises
+    ------
+    AssertionError
+        The links do not visit every node exactly once.
+    """
+    num_nodes = len(next_token)
+    children: list[list[int]] = [[] for _ in range(num_nodes)]
+    visited = {0}
+    waiting = [0]
+    while waiting:
+        parent = waiting.pop()
+        child = int(next_token[parent])
+        while child != -1:
+            require(0 < child < num_nodes, f"a child of node {parent}", child, f"1 to {num_nodes - 1}")
+            require(child not in visited, "the number of visits to a node", f"2 for {child}", 1)
+            visited.add(child)
+            children[parent].append(child)
+            waiting.append(child)
+            child = int(next_sibling[child])
+    require(len(visited) == num_nodes, "the nodes that the links visit", sorted(visited), f"all of {num_nodes}")
+    return children
+
+
+def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
+    """Follow the links likewise and return each node's parent, -1 for the root."""
+    parents = [-1] * len(next_token)
+    for parent, below in enumerate(children_by_links(next_token, next_sibling)):
+        for child in below:
+            parents[child] = parent
+    return parents
+
+
+def depths_of(parents: list[int]) -> list[int]:
+    """Count the steps from each node to the root."""
+    depths = []
+    for node in range(len(parents)):
+        depth = 0
+        while parents[node] >= 0 and depth <= len(parents):
+            node, depth = parents[node], depth + 1
+        depths.append(depth)
+    return depths
+
+
+def closure_of(parents: list[int]) -> Array:
+    """Return the matrix of who is an ancestor of whom, everybody of itself included."""
+    closure = np.zeros((len(parents), len(parents)), dtype=np.bool_)
+    for node in range(len(parents)):
+        ancestor, steps = node, 0
+        while ancestor >= 0 and steps <= len(parents):
+            closure[node, ancestor] = True
+            ancestor, steps = parents[ancestor], steps + 1
+    return closure
+
+
+def parents_of(case: Case, request: int) -> list[int]:
+    """Return each node's parent in a request of the case."""
+    return parents_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+
+
+def children_of(case: Case, request: int) -> list[list[int]]:
+    """Return each node's children in a request of the case, in the order in which they are tried."""
+    return children_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])

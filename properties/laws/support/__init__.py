@@ -1,1 +1,0 @@
-"""What several laws share: scenes, exact distributions, frequencies, histories of engines."""

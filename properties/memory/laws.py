@@ -1,0 +1,172 @@
+"""Laws of host memory: allocators hand out what they say, each page to one owner."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from specsim.conformance.backend import Backend
+from specsim.conformance.catalogue import Kind, names_of
+from specsim.properties.laws.checks import refuses, require, require_equal, state
+from specsim.properties.memory.allocator_play import AllocatorPlay
+from specsim.properties.memory.cache_play import CachePlay
+from specsim.properties.memory.planted_ledgers import (
+    WRONG,
+    WRONG_IN_PAGES,
+    WRONG_IN_WINDOWS,
+    Kept,
+    in_good_order,
+    with_windows,
+)
+from specsim.properties.memory.play import play_memory
+from specsim.properties.memory.player import MemoryState
+from specsim.properties.memory.strategy import (
+    AllocatorHistory,
+    CacheHistory,
+    MemoryHistory,
+    RowHistory,
+    SwaHistory,
+    cache_histories,
+    memory_histories,
+    page_histories,
+    page_sizes,
+    row_histories,
+    slot_histories,
+    swa_histories,
+    window_cases,
+    window_histories,
+)
+from specsim.properties.memory.swa_play import SwaPlay
+from specsim.rejection import Reason
+
+
+def slots_come_from_the_front_and_return_behind(backend: Backend, history: AllocatorHistory) -> None:
+    """Slots are handed out first come, first served, and a refused call changes nothing."""
+    allocator = backend.host("SlotAllocator")(history.num_slots, shuffle_seed=history.shuffle_seed)
+    AllocatorPlay(allocator, history).play(history.events)
+
+
+def pages_come_from_the_front_and_return_before(backend: Backend, history: AllocatorHistory) -> None:
+    """A request fills its last page before it gets another, and pages that return go out again first."""
+    allocator = backend.host("PageAllocator")(history.num_slots, history.page_size, shuffle_seed=history.shuffle_seed)
+    AllocatorPlay(allocator, history).play(history.events)
+
+
+def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHistory) -> None:
+    """Row 0 is never given out, and every other row has at most one owner."""
+    rows = backend.host("RowAllocator")(history.num_rows)
+    free, owned = list(range(1, history.num_rows)), list[int]()
+    for event in history.events:
+        if event >= 0 and event <= len(free):
+            taken, free = free[:event], free[event:]
+            require_equal("rows", rows.allocate(event), taken)
+            owned += taken
+        elif event >= 0:
+            refuses(Reason.OUT_OF_SLOTS, lambda: rows.allocate(history.num_rows))
+        elif -event <= len(owned):
+            row = owned.pop(event)
+            rows.free([row])
+            free.append(row)
+        for foreign in (0, history.num_rows, *free):
+            refuses(Reason.DOUBLE_FREE, partial(rows.free, [*owned, foreign]))
+        refuses(Reason.COUNT_OUT_OF_RANGE, lambda: rows.allocate(-1))
+        require(rows.num_free == len(free), "num_free", rows.num_free, len(free))
+        require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
+
+
+def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: list[SwaHistory]) -> None:
+    """Two pools give both or nothing, take both back, and evict from one alone; the map says who stands for whom."""
+    for history in histories:
+        SwaPlay(backend, history).play(history.events)
+
+
+def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, int, int]) -> None:
+    """Pages are before a window that holds none of their positions, counted one by one, and no others are."""
+    next_position, window, page_size = case
+    seen = {position for position in range(next_position + 1) if next_position - position < window}
+    num_after = 0
+    while num_after + page_size <= next_position and not seen & set(range(num_after, num_after + page_size)):
+        num_after += page_size
+    got = backend.host("num_behind_window")(next_position, window, page_size)
+    require(got == num_after, f"positions before a window of {window} at {next_position}", got, num_after)
+
+
+def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
+    """What is matched, kept and forgotten is what a plain dictionary of whole texts says."""
+    for history in histories:
+        CachePlay(backend.host("RadixCache")(history.page_size), history).play(history.events)
+
+
+def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
+    """What a match passes is used as late as where it ends: a text that was used before that is forgotten earlier."""
+    cache = backend.host("RadixCache")(page_size)
+    front, tail, other = (tuple(range(page * page_size, (page + 1) * page_size)) for page in range(1, 4))
+    for text in (front, front + tail, other):
+        cache.insert(text, text)
+    kept = cache.match(other).node
+    cache.match(front + tail)
+    cache.lock(kept)
+    forgotten = tuple(cache.evict(page_size))
+    require(forgotten == tail, "forgotten beside a locked text", forgotten, tail)
+    cache.unlock(kept)
+    forgotten = tuple(cache.evict(page_size))
+    require(forgotten == other, "forgotten of a text and a front that was used later", forgotten, other)
+
+
+def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
+    """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
+    for history in histories:
+        play_memory(MemoryState(backend, history), history.events)
+
+
+def every_swa_slot_has_one_owner_and_holds_its_window(backend: Backend, histories: list[MemoryHistory]) -> None:
+    """Whatever a later forward sees through a window is there, and what none sees has given its slot back."""
+    for history in histories:
+        play_memory(MemoryState(backend, history), history.events)
+
+
+def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:
+    """A ledger accepts a memory in good order, and none in which a page, a row or a length is wrong."""
+    _notices(backend, page_size, in_good_order, WRONG if page_size == 1 else WRONG_IN_PAGES)
+
+
+def a_ledger_notices_whatever_is_wrong_with_windows(backend: Backend, page_size: int) -> None:
+    """A ledger accepts windows in good order, and none that has lost what it sees or keeps what nothing sees."""
+    _notices(backend, page_size, with_windows, WRONG_IN_WINDOWS)
+
+
+def _notices(
+    backend: Backend,
+    page_size: int,
+    make: Callable[[Backend, int], Kept],
+    wrong: Mapping[str, Callable[[Kept], None]],
+) -> None:
+    kept = make(backend, page_size)
+    backend.host("Ledger")(kept.memory).check(kept.holdings)
+    for what, plant in wrong.items():
+        kept = make(backend, page_size)
+        plant(kept)
+        try:
+            backend.host("Ledger")(kept.memory).check(kept.holdings)
+        except AssertionError:
+            continue
+        require(False, what, "not noticed", "an AssertionError")
+
+
+_PARTS = names_of(Kind.PART)
+_SWA = ("SwaAllocator", "SlotAllocator", "PageAllocator")
+
+PROPERTIES = (
+    state("memory", slots_come_from_the_front_and_return_behind, slot_histories, ("SlotAllocator",), "P38"),
+    state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
+    state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
+    state("memory", an_swa_slot_comes_and_goes_with_its_full_slot, swa_histories, _SWA, "P45"),
+    state("memory", what_no_token_sees_is_behind_the_window, window_cases, ("num_behind_window",), "P45"),
+    state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
+    state("memory", a_match_uses_all_that_it_passes, page_sizes, ("RadixCache",), "P43"),
+    # NOTE: the simplest histories admit no request: what decodes, makes room and retracts would not be called.
+    state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38", least_examples=4),
+    state(
+        "memory", every_swa_slot_has_one_owner_and_holds_its_window, window_histories, _PARTS, "P45", least_examples=4
+    ),
+    state("memory", a_ledger_notices_whatever_is_wrong, page_sizes, ("Ledger",), "P38"),
+    state("memory", a_ledger_notices_whatever_is_wrong_with_windows, page_sizes, ("Ledger", *_SWA), "P45"),
+)

@@ -1,0 +1,291 @@
+"""Laws of drafting: which candidates are chosen, whose children they are, and what is kept of them."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
+from specsim.properties.laws.checks import (
+    Array,
+    Case,
+    arrangements,
+    outputs_of,
+    require,
+    require_equal,
+    state,
+    take_blocks,
+)
+from specsim.properties.operations.draft import strategy as draft_strategies
+from specsim.properties.operations.draft.draft_paths import path_of_beam, paths_of_kept
+from specsim.properties.operations.generated.ties import is_as_right
+from specsim.properties.strategies.limits import limits
+
+
+def topk_descends_with_ties_by_lower_index(backend: Backend, case: Case) -> None:
+    """Values do not increase along a row, and equal ones stand in the order of their columns."""
+    chosen = outputs_of(backend, "fast_topk", case)
+    for values, index in zip(chosen["topk_values"].tolist(), chosen["topk_index"].tolist(), strict=True):
+        columns = [0] * len(index) if limits().ties_are_free else index
+        ranked = [(-value, column) for value, column in zip(values, columns, strict=True)]
+        require(ranked == sorted(ranked), "the order of a row", ranked, "value descending, then index ascending")
+
+
+def topk_values_stand_at_their_index(backend: Backend, case: Case) -> None:
+    """Each value is the entry at its index, and no index comes twice."""
+    chosen = outputs_of(backend, "fast_topk", case)
+    for row, index in enumerate(chosen["topk_index"]):
+        require(len(set(index.tolist())) == case["k"], f"the indices of row {row}", index, f"{case['k']} columns")
+        require_equal(f"the values of row {row}", chosen["topk_values"][row], case["values"][row, index])
+
+
+def topk_leaves_nothing_better(backend: Backend, case: Case) -> None:
+    """Whatever was not chosen is smaller than the last choice, or equal and further right."""
+    chosen = outputs_of(backend, "fast_topk", case)
+    for row, values in enumerate(case["values"].tolist()):
+        index = chosen["topk_index"][row].tolist()
+        last = index[-1]
+        for column in set(range(len(values))) - set(index):
+            is_tied = limits().ties_are_free and values[column] == values[last]
+            rank, worst = (-values[column], last + 1 if is_tied else column), (-values[last], last)
+            require(rank > worst, f"column {column} of row {row}", "left out", f"chosen before {last}")
+
+
+def scores_multiply_along_the_path(backend: Backend, case: Case) -> None:
+    """A candidate's score is its probability, times its beam's score after the first step, in float32."""
+    score_block = outputs_of(backend, "select_top_k_tokens", case)["score_block"]
+    expected = case["topk_p"].reshape(score_block.shape)
+    if case["step_index"] > 0:
+        expected = case["scores"][:, :, None] * expected
+    require_equal("score_block", score_block, expected)
+
+
+def beams_are_the_best_candidates(backend: Backend, case: Case) -> None:
+    """After the first step the beams are the best candidates of all beams, ties by lower flat id."""
+    if case["step_index"] == 0:
+        return
+    selected = outputs_of(backend, "select_top_k_tokens", case)
+    for request, scores in enumerate(selected["score_block"]):
+        ranked = sorted((-score, candidate) for candidate, score in enumerate(scores.reshape(-1).tolist()))
+        chosen = _candidates(selected, case, request)
+        best = [place for _, place in ranked[: case["topk"]]]
+        if limits().ties_are_free:
+            require(len(set(chosen.tolist())) == len(best), f"the beams of request {request}", chosen, "different ones")
+            chosen, best = scores.reshape(-1)[chosen], scores.reshape(-1)[best]
+        require_equal(f"the beams of request {request}", chosen, best)
+
+
+def parent_ids_name_the_beams(backend: Backend, case: Case) -> None:
+    """The flat id emitted for a beam names the candidate whose token and score the beam carries."""
+    selected = outputs_of(backend, "select_top_k_tokens", case)
+    topk = case["topk"]
+    for request, scores in enumerate(selected["score_block"]):
+        chosen = _candidates(selected, case, request)
+        if case["step_index"] == 0:
+            require_equal("the column before the first beams", selected["parent_block"][request, 0], -1)
+            require_equal("the first beams", chosen, np.arange(topk))
+        tokens = selected["token_block"][request][chosen]
+        require_equal("input_ids", selected["input_ids"][request * topk : (request + 1) * topk], tokens)
+        require_equal("next_scores", selected["next_scores"][request], scores.reshape(-1)[chosen])
+
+
+def candidates_keep_their_order(backend: Backend, case: Case) -> None:
+    """The token block holds every candidate, beam after beam."""
+    selected = outputs_of(backend, "select_top_k_tokens", case)
+    require_equal("token_block", selected["token_block"].reshape(-1), case["topk_index"].reshape(-1))
+
+
+def hidden_states_follow_the_parent(backend: Backend, case: Case) -> None:
+    """A beam carries the hidden state of the row that proposed it."""
+    selected = outputs_of(backend, "select_top_k_tokens", case)
+    if case["hidden_states"] is None:
+        require(selected["next_hidden_states"] is None, "hidden states without any", "an array", None)
+        return
+    topk = case["topk"]
+    branch = 1 if case["step_index"] == 0 else topk
+    for request in range(len(selected["next_scores"])):
+        rows = request * branch + _candidates(selected, case, request) // topk
+        got = selected["next_hidden_states"][request * topk : (request + 1) * topk]
+        require_equal(f"the hidden states of request {request}", got, case["hidden_states"][rows])
+
+
+def kept_candidates_are_the_best(backend: Backend, case: Case) -> None:
+    """The kept candidates are the best of all depths, ties by lower flat id, in ascending order."""
+    kept = outputs_of(backend, "organize_draft_results", case)["top_scores_index"]
+    for request in range(len(kept)):
+        scores = np.concatenate([entry[request].reshape(-1) for entry in case["score_list"]]).tolist()
+        ranked = sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
+        best, ids = sorted(ranked[: case["num_draft_tokens"] - 1]), kept[request].tolist()
+        if limits().ties_are_free:
+            require(ids == sorted(set(ids)), f"the kept of request {request}", ids, "ascending")
+            ids, best = sorted(scores[candidate] for candidate in ids), sorted(scores[candidate] for candidate in best)
+        require_equal(f"the kept of request {request}", ids, best)
+
+
+def kept_tokens_stand_at_their_flat_ids(backend: Backend, case: Case) -> None:
+    """A draft token is the one proposed at its flat id."""
+    organized = outputs_of(backend, "organize_draft_results", case)
+    tokens = np.concatenate(case["token_list"], axis=1)
+    for request, kept in enumerate(organized["top_scores_index"]):
+        require_equal("draft_tokens", organized["draft_tokens"][request], tokens[request][kept])
+
+
+def parent_list_leaves_out_the_last_step(backend: Backend, case: Case) -> None:
+    """The parent list is the steps' blocks in turn; the last step's beams have no children."""
+    parent_list = outputs_of(backend, "organize_draft_results", case)["parent_list"]
+    end = 0
+    for parents in case["parents_list"][:-1]:
+        require_equal(f"columns {end} of parent_list", parent_list[:, end : end + parents.shape[1]], parents)
+        end += parents.shape[1]
+    require_equal("the width of parent_list", parent_list.shape[1], end)
+
+
+def chain_path_equals_the_general_path(backend: Backend, case: Case) -> None:
+    """For topk 1 the short path returns what pruning nothing returns."""
+    num_requests, num_steps = len(case["token_list"][0]), len(case["token_list"])
+    falling = [np.full((num_requests, 1, 1), 1 / (step + 2), dtype=np.float32) for step in range(num_steps)]
+    first = np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1))
+    later = [np.full((num_requests, 1), step, dtype=np.int64) for step in range(1, num_steps)]
+    general = {
+        "score_list": falling,
+        "token_list": case["token_list"],
+        "parents_list": [first, *later],
+        "num_draft_tokens": num_steps + 1,
+    }
+    expected = outputs_of(backend, "organize_draft_results", general)
+    got = outputs_of(backend, "organize_chain_draft_results", case)
+    for name in ("parent_list", "top_scores_index", "draft_tokens"):
+        require_equal(f"the chain's {name}", got[name], expected[name])
+
+
+def kept_paths_are_whole(backend: Backend, case: Case) -> None:
+    """Through all steps a kept draft's parent is kept before it, and a beam carries the hidden state of its own path.
+
+    The hidden states log request and path, so that the state of another beam shows, of another request's too.
+    """
+    topk, num_steps = case["topk"], case["num_steps"]
+    random = np.random.default_rng(case["seed"])
+    score_list, token_list, parents_list = [], [], []
+    scores, hidden = None, np.tile(np.arange(case["num_requests"])[:, None], num_steps + 1)
+    for step in range(num_steps):
+        rows = len(hidden)
+        probabilities = -np.sort(-random.integers(0, 9, (rows, topk)).astype(np.float32) / 8, axis=1)
+        tokens = random.permutation(rows * topk).reshape(rows, topk) + 1000 * (step + 1)
+        selected = outputs_of(
+            backend,
+            "select_top_k_tokens",
+            {
+                "step_index": step,
+                "topk_p": probabilities,
+                "topk_index": tokens,
+                "hidden_states": hidden,
+                "scores": scores,
+                "topk": topk,
+            },
+        )
+        scores, hidden = selected["next_scores"], selected["next_hidden_states"].copy()
+        hidden[:, step] = selected["input_ids"]
+        score_list.append(selected["score_block"])
+        token_list.append(selected["token_block"])
+        parents_list.append(selected["parent_block"])
+    organized = outputs_of(
+        backend,
+        "organize_draft_results",
+        {
+            "score_list": score_list,
+            "token_list": token_list,
+            "parents_list": parents_list,
+            "num_draft_tokens": case["num_draft_tokens"],
+        },
+    )
+    for request in range(case["num_requests"]):
+        paths = paths_of_kept(organized, request, topk)
+        for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
+            every = [*path_of_beam(organized, parents_list, token_list, request, place, topk), request]
+            require_equal(f"the path that beam {place} of request {request} carries", beam, every)
+        require(len(paths) == case["num_draft_tokens"] - 1, "kept paths", len(paths), case["num_draft_tokens"] - 1)
+
+
+def requests_are_organized_one_by_one(backend: Backend, case: Case) -> None:
+    """What is kept of a request does not depend on the batch."""
+    names = ("score_list", "token_list", "parents_list")
+    num_requests = len(case["token_list"][0])
+    whole = outputs_of(backend, "organize_draft_results", case)
+    for requests in arrangements(num_requests):
+        part = {**case, **{name: [entry[requests] for entry in case[name]] for name in names}}
+        got = outputs_of(backend, "organize_draft_results", part)
+        expected = {name: value[requests] for name, value in whole.items()}
+        for name in got if not is_as_right("organize_draft_results", part, expected, got) else ():
+            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+
+
+def requests_are_selected_one_by_one(backend: Backend, case: Case) -> None:
+    """The beams of a request do not depend on the batch."""
+    topk = case["topk"]
+    num_requests = len(case["topk_p"]) // (1 if case["step_index"] == 0 else topk)
+    whole = outputs_of(backend, "select_top_k_tokens", case)
+    for requests in arrangements(num_requests):
+        part = dict(case)
+        for name in ("topk_p", "topk_index", "hidden_states", "scores"):
+            if case[name] is not None:
+                part[name] = take_blocks(case[name], num_requests, requests)
+        got = outputs_of(backend, "select_top_k_tokens", part)
+        there = [name for name, value in got.items() if value is not None]
+        expected = {name: take_blocks(whole[name], num_requests, requests) for name in there}
+        for name in there if not is_as_right("select_top_k_tokens", part, expected, got) else ():
+            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+
+
+def _candidates(selected: dict[str, Any], case: Case, request: int) -> Array:
+    """Return the candidates of this step that the emitted flat ids name."""
+    topk, step = case["topk"], case["step_index"]
+    if step == 0:
+        return np.asarray(selected["parent_block"][request, 1:])
+    candidates = selected["parent_block"][request] - (topk + topk * topk * (step - 1))
+    inside = (candidates >= 0) & (candidates < topk * topk)
+    require(inside.all(), f"parent_block[{request}]", selected["parent_block"][request], f"ids of step {step}")
+    return np.asarray(candidates)
+
+
+@composite
+def whole_drafts(draw: st.DrawFn) -> Case:
+    """Draw the sizes of a draft of several steps; its probabilities come from the seed."""
+    topk, num_steps = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    candidates = topk + (num_steps - 1) * topk * topk
+    return {
+        "num_requests": draw(st.integers(1, 3)),
+        "topk": topk,
+        "num_steps": num_steps,
+        "num_draft_tokens": draw(st.integers(2, min(candidates, 20) + 1)),
+        "seed": draw(st.integers(0, 2**16)),
+    }
+
+
+_TOPK = ("fast_topk",)
+_SELECT = ("select_top_k_tokens",)
+_ORGANIZE = ("organize_draft_results",)
+
+PROPERTIES = (
+    state("draft", topk_descends_with_ties_by_lower_index, draft_strategies.fast_topk, _TOPK, "P20"),
+    state("draft", topk_values_stand_at_their_index, draft_strategies.fast_topk, _TOPK, "P20"),
+    state("draft", topk_leaves_nothing_better, draft_strategies.fast_topk, _TOPK, "P20"),
+    state("draft", scores_multiply_along_the_path, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
+    state("draft", beams_are_the_best_candidates, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
+    state("draft", parent_ids_name_the_beams, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
+    state("draft", candidates_keep_their_order, draft_strategies.select_top_k_tokens, _SELECT),
+    state("draft", hidden_states_follow_the_parent, draft_strategies.select_top_k_tokens, _SELECT, "P49"),
+    state("draft", requests_are_selected_one_by_one, draft_strategies.select_top_k_tokens, _SELECT, "P31"),
+    state("draft", kept_candidates_are_the_best, draft_strategies.organize_draft_results, _ORGANIZE, "P20"),
+    state("draft", kept_tokens_stand_at_their_flat_ids, draft_strategies.organize_draft_results, _ORGANIZE),
+    state("draft", parent_list_leaves_out_the_last_step, draft_strategies.organize_draft_results, _ORGANIZE),
+    state("draft", requests_are_organized_one_by_one, draft_strategies.organize_draft_results, _ORGANIZE, "P31"),
+    state(
+        "draft",
+        chain_path_equals_the_general_path,
+        draft_strategies.organize_chain_draft_results,
+        ("organize_chain_draft_results", *_ORGANIZE),
+        "P21",
+    ),
+    state("draft", kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
+)

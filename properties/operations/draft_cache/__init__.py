@@ -1,0 +1,1 @@
+"""The draft cache: the slots that drafts write, and those that they read."""

@@ -1,0 +1,1 @@
+"""The inputs with which the draft model catches up."""

@@ -1,0 +1,125 @@
+"""Laws of extend: the draft model sees at each position the token of the next one."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
+from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state, take_blocks
+from specsim.properties.operations.extend import strategy as extend_strategies
+from specsim.properties.strategies.numbers import generators
+
+
+def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
+    """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
+    rotated = outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"]
+    for request, (got, prompt) in enumerate(zip(_cut(rotated, case), _cut(case["input_ids"], case), strict=True)):
+        require_equal(f"the input of request {request}", got, [*prompt[1:], case["tail_tokens"][request]])
+
+
+def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
+    """Cut into chunks, each with the next prompt token as its tail, a prompt rotates as in one piece."""
+    prompt, cuts = case["prompt"], case["cuts"]
+    whole = {"input_ids": prompt, "extend_lens": [len(prompt)], "tail_tokens": [case["tail"]]}
+    bounds = [0, *cuts, len(prompt)]
+    tails = [*prompt[cuts], case["tail"]]
+    chunked = {"input_ids": prompt, "extend_lens": np.diff(bounds), "tail_tokens": tails}
+    rotated = []
+    for asked in (whole, chunked):
+        asked["extend_lens"] = np.array(asked["extend_lens"], dtype=np.int32)
+        asked["tail_tokens"] = np.array(asked["tail_tokens"], dtype=np.int64)
+        rotated.append(outputs_of(backend, "rotate_prefill_input_ids", asked)["rotated_input_ids"])
+    require_equal("the chunks' input", rotated[1], rotated[0])
+    require_equal("the whole prompt's input", rotated[0], [*prompt[1:], case["tail"]])
+
+
+def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
+    """A prompt rotates alike alone, and in any order of the batch."""
+    whole = _cut(outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"], case)
+    prompts = _cut(case["input_ids"], case)
+    for requests in arrangements(len(prompts)):
+        part = {
+            "input_ids": np.concatenate([case["input_ids"][:0], *(prompts[request] for request in requests)]),
+            "extend_lens": case["extend_lens"][requests],
+            "tail_tokens": case["tail_tokens"][requests],
+        }
+        got = outputs_of(backend, "rotate_prefill_input_ids", part)["rotated_input_ids"]
+        expected = np.concatenate([case["input_ids"][:0], *(whole[request] for request in requests)])
+        require_equal(f"the input of requests {requests}", got, expected)
+
+
+def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
+    """Every request has one row a tree node, at consecutive positions from its committed length."""
+    positions = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)["positions"]
+    width = case["num_draft_tokens"]
+    expected = np.asarray(case["seq_lens"], dtype=np.int64)[:, None] + np.arange(width)
+    require_equal("positions", positions, expected.reshape(-1))
+
+
+def selected_row_is_the_last_output_token(backend: Backend, case: Case) -> None:
+    """The selected row lies in the request's block, at the place of its last output token."""
+    selected = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)["select_index"]
+    width = case["num_draft_tokens"]
+    require_equal("the request of the selected row", selected // width, np.arange(len(selected)))
+    require_equal("the rows up to the selected one", selected % width + 1, case["num_accepted_tokens"])
+
+
+def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> None:
+    """The forward sees as many keys as the last row's position needs."""
+    prepared = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)
+    last = prepared["positions"].reshape(len(case["seq_lens"]), case["num_draft_tokens"])[:, -1]
+    require_equal("forward_seq_lens", prepared["forward_seq_lens"], last + 1)
+    committed = np.asarray(case["seq_lens"], dtype=np.int64)
+    require_equal(
+        "the rows of a forward", prepared["forward_seq_lens"] - committed, [case["num_draft_tokens"]] * len(last)
+    )
+
+
+def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
+    """Positions and lengths of a request are the same alone, and in any order of the batch."""
+    num_requests, width = len(case["seq_lens"]), case["num_draft_tokens"]
+    whole = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)
+    for requests in arrangements(num_requests):
+        part = {**case, **{name: case[name][requests] for name in ("seq_lens", "num_accepted_tokens")}}
+        got = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", part)
+        for name in ("positions", "forward_seq_lens"):
+            require_equal(f"{name} of {requests}", got[name], take_blocks(whole[name], num_requests, requests))
+        selected = whole["select_index"][requests] % width + np.arange(len(requests)) * width
+        require_equal(f"select_index of {requests}", got["select_index"], selected)
+
+
+@composite
+def cut_prompts(draw: st.DrawFn) -> Case:
+    """Draw a prompt of distinct tokens, where it is cut, and its tail token."""
+    length = draw(st.integers(1, 12))
+    cuts = draw(st.lists(st.integers(1, length - 1), unique=True, max_size=4)) if length > 1 else []
+    random = draw(generators())
+    tokens = random.permutation(length + 1)
+    return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
+
+
+def _cut(values: Array, case: Case) -> list[Array]:
+    return np.split(values, np.cumsum(case["extend_lens"])[:-1]) if len(case["extend_lens"]) else []
+
+
+def _prompts() -> SearchStrategy[Case]:
+    return extend_strategies.rotate_prefill_input_ids()
+
+
+def _extends() -> SearchStrategy[Case]:
+    return extend_strategies.prepare_for_extend_to_fill_draft_kvcache()
+
+
+_ROTATE = ("rotate_prefill_input_ids",)
+_PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
+
+PROPERTIES = (
+    state("extend", each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
+    state("extend", chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
+    state("extend", prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
+    state("extend", extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
+    state("extend", selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
+    state("extend", forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
+    state("extend", requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+)

@@ -1,0 +1,85 @@
+"""Laws of the ragged draft-extend: positions, last tokens, and what each query sees."""
+
+import numpy as np
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
+from specsim.properties.operations.extend import strategy as extend_strategies
+
+_LAYOUT = "create_extend_after_decode_spec_info"
+_METADATA = "generate_attn_arg_prefill"
+
+
+def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
+    """The positions of a request ascend to its last position, one a token."""
+    positions = outputs_of(backend, _LAYOUT, case)["positions"]
+    ends = np.asarray(case["seq_lens"], dtype=np.int64)
+    for request, (got, end, count) in enumerate(
+        zip(_cut(positions, case), ends, case["num_accepted_tokens"], strict=True)
+    ):
+        require_equal(f"the positions of request {request}", got, np.arange(end - count, end))
+
+
+def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
+    """The bonus token of a request is the last token of its segment."""
+    bonus_tokens = outputs_of(backend, _LAYOUT, case)["bonus_tokens"]
+    require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in _cut(case["input_ids"], case)])
+
+
+def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
+    """Positions and bonus token of a request are the same alone, and in any order of the batch."""
+    whole = outputs_of(backend, _LAYOUT, case)
+    tokens, positions = _cut(case["input_ids"], case), _cut(whole["positions"], case)
+    for requests in arrangements(len(tokens)):
+        part = {
+            "input_ids": _joined(tokens, requests),
+            "seq_lens": case["seq_lens"][requests],
+            "num_accepted_tokens": case["num_accepted_tokens"][requests],
+        }
+        got = outputs_of(backend, _LAYOUT, part)
+        require_equal(f"positions of requests {requests}", got["positions"], _joined(positions, requests))
+        require_equal(f"bonus_tokens of requests {requests}", got["bonus_tokens"], whole["bonus_tokens"][requests])
+
+
+def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:
+    """A request has one query a token, never a draft, and one key a position up to its new length."""
+    outputs = outputs_of(backend, _METADATA, case)
+    for name, counts in (("qo_indptr", case["num_accepted_tokens"]), ("kv_indptr", case["kv_lens"])):
+        require_equal(f"{name}[0]", outputs[name][0], 0)
+        require_equal(f"the widths of {name}", np.diff(outputs[name]), counts)
+
+
+def keys_are_the_slots_of_the_request(backend: Backend, case: Case) -> None:
+    """The slots between two offsets are those of the request's row, from position 0."""
+    outputs = outputs_of(backend, _METADATA, case)
+    ends = np.cumsum(case["kv_lens"], dtype=np.int64)
+    for request, (end, length) in enumerate(zip(ends, case["kv_lens"], strict=True)):
+        row = case["req_to_token"][case["req_pool_indices"][request]]
+        require_equal(f"the keys of request {request}", outputs["kv_indices"][end - length : end], row[:length])
+
+
+def _cut(values: Array, case: Case) -> list[Array]:
+    counts = case["num_accepted_tokens"]
+    return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
+
+
+def _joined(segments: list[Array], requests: list[int]) -> Array:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(segments[request] for request in requests)])
+
+
+def _layouts() -> SearchStrategy[Case]:
+    return extend_strategies.create_extend_after_decode_spec_info()
+
+
+def _metadata() -> SearchStrategy[Case]:
+    return extend_strategies.generate_attn_arg_prefill()
+
+
+PROPERTIES = (
+    state("extend_v1", ragged_positions_end_at_the_length, _layouts, (_LAYOUT,), "P51"),
+    state("extend_v1", next_root_is_the_last_output_token, _layouts, (_LAYOUT,), "P25"),
+    state("extend_v1", segments_are_laid_out_one_by_one, _layouts, (_LAYOUT,), "P31"),
+    state("extend_v1", queries_and_keys_are_cut_by_their_counts, _metadata, (_METADATA,), "P51"),
+    state("extend_v1", keys_are_the_slots_of_the_request, _metadata, (_METADATA,), "P40"),
+)

@@ -1,0 +1,1 @@
+"""What follows the output of a request, and what a node forbids."""

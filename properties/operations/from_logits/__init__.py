@@ -1,0 +1,1 @@
+"""Acceptance by chance straight from logits, of trees, chains and blocks."""

@@ -1,0 +1,151 @@
+"""The exact law of chains from raw logits: over all drafts and coins it is that of the target's filtered rows."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+
+from specsim.conformance.backend import Backend
+from specsim.properties.distribution import Coins, Outcome, enumerate_cells, every_pair, require_same_law
+from specsim.properties.laws.checks import Array, Case, require, state
+from specsim.properties.laws.sampling_cells import (
+    TOKEN_BY_TOKEN,
+    ChainRule,
+    chain_axes,
+    emitted_in_rows,
+    slack_from_logits,
+    split,
+)
+from specsim.properties.operations.acceptance.laws_exact_chains import Play, describe, last_shares, require_chain_law
+from specsim.properties.operations.from_logits.laws_exact_trees import logit_array
+from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS, FINAL
+from specsim.properties.strategies.logit_scenes import (
+    HALVING_TEMPERATURE,
+    UNLIMITED,
+    ChainLogitBatch,
+    ChainLogitScene,
+    chain_logit_batches,
+)
+
+
+def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction, sampler: str = CHAIN_FROM_LOGITS) -> Play:
+    """Return what runs the scenes of a batch from their logits.
+
+    Where p and q are equal, rounding may leave a token a little, which a final coin of 0 would draw: such a coin is
+    moved away from 0, as others are from inner edges, by ``slack``.
+    """
+    least = np.float32(slack)
+
+    def play(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
+        counts = [len(rows) for rows in coins]
+        scenes = [batch.scenes[place] for place in places]
+        case = logit_chain_case(batch, scenes, drafts, coins)
+        case[FINAL] = np.maximum(case[FINAL], least)
+        return split(emitted_in_rows(backend.run(sampler, case).outputs), counts)
+
+    return play
+
+
+def logit_chain_case(
+    batch: ChainLogitBatch, scenes: Sequence[ChainLogitScene], drafts: Sequence[Outcome], coins: Sequence[Coins]
+) -> Case:
+    """Return the arguments of a ragged batch in which each draft occurs once a row of its coins."""
+    counts = [len(rows) for rows in coins]
+    padding = [scene.chain.num_padding for scene in scenes]
+    lengths = [len(draft) + count for draft, count in zip(drafts, padding, strict=True)]
+    vocab_size = scenes[0].chain.vocab_size
+    tokens = [[*draft, *([-1] * count)] for draft, count in zip(drafts, padding, strict=True)]
+    target = [target_rows(scene, draft) for scene, draft in zip(scenes, drafts, strict=True)]
+    draft = [draft_rows(scene, draft, batch.draft_vocab) for scene, draft in zip(scenes, drafts, strict=True)]
+    padded = [np.pad(rows[:, :-1], ((0, 0), (0, count))) for rows, count in zip(coins, padding, strict=True)]
+    filters = [scene.filters for scene in scenes]
+
+    def each(values: Sequence[float], dtype: type = np.float32) -> Array:
+        return np.repeat(np.array(values, dtype=dtype), counts)
+
+    return {
+        "draft_tokens": _tiled([np.array(one, dtype=np.int64) for one in tokens], counts),
+        "cu_num_drafts": np.concatenate([[0], np.cumsum(np.repeat(lengths, counts))]).astype(np.int32),
+        "uniform_samples": np.concatenate([rows.reshape(-1) for rows in padded]).astype(np.float32),
+        FINAL: np.concatenate([rows[:, -1] for rows in coins]),
+        "draft_logits": None
+        if batch.is_certain
+        else _as(_tiled(draft, counts).reshape(-1, batch.draft_vocab), batch.is_half[1]),
+        "target_logits": _as(_tiled(target, counts).reshape(-1, vocab_size), batch.is_half[0]),
+        "temperature": each([0.0 if one.is_greedy else HALVING_TEMPERATURE for one in filters]),
+        "top_k": _or_none(each([one.top_k for one in filters], np.int32), UNLIMITED),
+        "top_p": _or_none(each([float(one.top_p) for one in filters]), 1),
+        "min_p": _or_none(each([float(one.min_p) for one in filters]), 0),
+        "draft_temperature": each(
+            [0.0 if one.chain.certain is not None else HALVING_TEMPERATURE * one.draft_scale for one in scenes]
+        ),
+        "max_num_drafts": max(lengths),
+    }
+
+
+def target_rows(scene: ChainLogitScene, draft: Outcome) -> Array:
+    """Return the target's logits along a draft, and after each entry of padding those of its end once more."""
+    prefixes = [draft[:place] for place in range(len(draft) + 1)] + [draft] * scene.chain.num_padding
+    return logit_array([scene.target_logits[prefix] for prefix in prefixes])
+
+
+def draft_rows(scene: ChainLogitScene, draft: Outcome, width: int) -> Array:
+    """Return the draft's logits along a draft; NaN where no walk reads them."""
+    if scene.chain.certain is not None:
+        return np.full((len(draft) + scene.chain.num_padding, width), np.nan, dtype=np.float32)
+    rows = logit_array([scene.draft_logits[draft[:place]] for place in range(len(draft))]).reshape(-1, width)
+    return np.concatenate([rows, np.full((scene.chain.num_padding, width), np.nan, dtype=np.float32)])
+
+
+def _tiled(blocks: Sequence[Array], counts: Sequence[int]) -> Array:
+    return np.concatenate([block for block, count in zip(blocks, counts, strict=True) for _ in range(count)])
+
+
+def _as(logits: Array, is_half: bool) -> Array:
+    return logits.astype(ml_dtypes.bfloat16) if is_half else logits
+
+
+def _or_none(values: Array, neutral: float) -> Array | None:
+    """Return a filter, or None where it keeps everything for every request."""
+    return None if (values == neutral).all() else values
+
+
+def chains_from_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitBatch) -> None:
+    """Over the draft's draws and all coins each chain emits the law of its own temperatures and filters."""
+    slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
+    require_chain_law([scene.chain for scene in batch.scenes], playing_logits(backend, batch, slack), slack, slack)
+
+
+def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
+    """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
+    slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
+    require_independent_last_tokens(batch, playing_logits(backend, batch, slack), slack)
+
+
+def require_independent_last_tokens(
+    batch: ChainLogitBatch, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
+) -> None:
+    """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
+    for place, scene in enumerate(batch.scenes):
+        chain = scene.chain
+        for draft, _ in chain.drafts():
+            axes = chain_axes(chain, draft, rule)
+            tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack)
+            (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
+            for number, others in enumerate(tried.tolist()):
+                law = finals.law_of(emitted[number * len(finals.coins) : (number + 1) * len(finals.coins)])
+                accepted = {len(sequence) - 1 for sequence in law}
+                what = f"drafts {list(draft)} at coins {others}, {describe(chain)}"
+                require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
+                (count,) = accepted
+                expected = {(*draft[:count], token): share for token, share in last_shares(chain, draft, count, rule)}
+                require_same_law(f"last token of {what}", law, expected)
+
+
+_CHAIN = (CHAIN_FROM_LOGITS,)
+
+PROPERTIES = (
+    state("sampling_chain_logits_law", chains_from_logits_emit_the_targets_law, chain_logit_batches, _CHAIN, "P02"),
+    state("sampling_chain_logits_law", last_token_is_independent_of_other_coins, chain_logit_batches, _CHAIN, "P09"),
+)

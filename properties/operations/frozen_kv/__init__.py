@@ -1,0 +1,1 @@
+"""What a draft that reads the target's KV is given."""

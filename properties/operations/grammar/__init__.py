@@ -1,0 +1,1 @@
+"""Grammar masks of the nodes of a tree."""

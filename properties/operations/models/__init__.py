@@ -1,0 +1,1 @@
+"""The same for the operations of the toy models."""

@@ -1,0 +1,1 @@
+"""The forwards of the toy models: what they write, see and carry on."""

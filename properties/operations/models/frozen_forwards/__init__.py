@@ -1,0 +1,1 @@
+"""The forward of a draft without KV."""

@@ -1,0 +1,1 @@
+"""Windows of multi-layer drafts, and hidden states that wait for them."""

@@ -1,0 +1,99 @@
+"""Laws of pools: every part of a slot goes where the slot goes, however a pool lays it out."""
+
+import numpy as np
+from hypothesis.strategies import DrawFn
+
+from specsim.config import INDEXER_PAGE_KEYS
+from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
+from specsim.properties.operations.pools import strategy as pools_strategies
+from specsim.properties.strategies.arrays import bulk
+
+
+def keys_and_scales_go_with_their_slots(backend: Backend, case: Case) -> None:
+    """A target slot holds the key and the scale that its source held before the move, on whatever page either is."""
+    moved = outputs_of(backend, "move_indexer_cache", case)["indexer_buffers"]
+    for layer, before in enumerate(case["indexer_buffers"]):
+        if len(before):
+            held = _by_slot(before, case["head_dim"])
+            for part, now, old in zip(("key", "scale"), _by_slot(moved[layer], case["head_dim"]), held, strict=True):
+                for target, source in zip(case["target_slots"].tolist(), case["source_slots"].tolist(), strict=True):
+                    if target:
+                        require_equal(f"{part} of slot {target} in layer {layer}", now[target], old[source])
+
+
+def other_keys_and_scales_stay(backend: Backend, case: Case) -> None:
+    """No byte of a slot that is no target changes, and layers without pages stay so."""
+    moved = outputs_of(backend, "move_indexer_cache", case)["indexer_buffers"]
+    for layer, before in enumerate(case["indexer_buffers"]):
+        require_equal(f"pages of layer {layer}", len(moved[layer]), len(before))
+        now, old = _by_slot(moved[layer], case["head_dim"]), _by_slot(before, case["head_dim"])
+        stays = np.setdiff1d(np.arange(len(old[0])), case["target_slots"])
+        for part, after, held in zip(("keys", "scales"), now, old, strict=True):
+            require_equal(f"{part} of slots that nothing moves to, in layer {layer}", after[stays], held[stays])
+
+
+def pages_move_like_rows(backend: Backend, case: Case) -> None:
+    """Unpacked into a row a slot, keys and scales move as any other buffers do."""
+    moved = outputs_of(backend, "move_indexer_cache", case)["indexer_buffers"]
+    present = [layer for layer, buffer in enumerate(case["indexer_buffers"]) if len(buffer)]
+    rows = [part for layer in present for part in _by_slot(case["indexer_buffers"][layer], case["head_dim"])]
+    asked = {"kv_buffers": rows, **{name: case[name] for name in ("target_slots", "source_slots")}}
+    expected = outputs_of(backend, "move_kv_cache", asked)["kv_buffers"]
+    got = [part for layer in present for part in _by_slot(moved[layer], case["head_dim"])]
+    for number, (now, wanted) in enumerate(zip(got, expected, strict=True)):
+        require_equal(f"part {number} of the indexer", now, wanted)
+
+
+def both_sides_are_looked_up(backend: Backend, case: Case) -> None:
+    """A pair of the window is that of the counterparts, and one that it does not hold moves its dump onto itself."""
+    outputs = outputs_of(backend, "translate_move_slots", case)
+    full_to_swa = case["full_to_swa"].tolist()
+    for side in ("target_slots", "source_slots"):
+        require_equal(f"swa_{side}", outputs[f"swa_{side}"], [full_to_swa[slot] for slot in case[side].tolist()])
+
+
+def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> None:
+    """After both moves a slot of the full pool and its counterpart hold entries of one token."""
+    full = case["entries"]
+    window = np.full_like(full, -1)
+    is_held = case["full_to_swa"] > 0
+    window[case["full_to_swa"][is_held]] = full[is_held]
+    translated = outputs_of(
+        backend, "translate_move_slots", {name: case[name] for name in ("target_slots", "source_slots", "full_to_swa")}
+    )
+    for name, buffer, prefix in (("full", full, ""), ("window", window, "swa_")):
+        slots = translated if prefix else case
+        asked = {side: slots[f"{prefix}{side}"] for side in ("target_slots", "source_slots")}
+        case = {**case, name: outputs_of(backend, "move_kv_cache", {**asked, "kv_buffers": [buffer]})["kv_buffers"][0]}
+    held = case["window"][case["full_to_swa"][is_held]]
+    require_equal("entries of the window", held, case["full"][is_held])
+
+
+@composite
+def moves_in_both_pools(draw: DrawFn) -> Case:
+    """Draw a move, and a full pool whose entries are all different."""
+    case = draw(pools_strategies.translate_move_slots())
+    order = draw(bulk()).order(len(case["full_to_swa"]))
+    return {**case, "entries": order.astype(np.int64)}
+
+
+def _by_slot(buffer: Array, head_dim: int) -> tuple[Array, Array]:
+    """Return keys and scales, a row a slot."""
+    cut = INDEXER_PAGE_KEYS * head_dim
+    keys, scales = buffer[:, :cut], buffer[:, cut:]
+    return keys.reshape(-1, head_dim), scales.reshape(-1, 4 * head_dim // 128)
+
+
+_INDEXER = ("move_indexer_cache",)
+_TRANSLATE = ("translate_move_slots",)
+_ROWS = ("move_kv_cache",)
+
+PROPERTIES = (
+    state("pools", keys_and_scales_go_with_their_slots, pools_strategies.move_indexer_cache, _INDEXER, "P41"),
+    state("pools", other_keys_and_scales_stay, pools_strategies.move_indexer_cache, _INDEXER, "P41"),
+    state("pools", pages_move_like_rows, pools_strategies.move_indexer_cache, (*_INDEXER, *_ROWS), "P41"),
+    state("pools", both_sides_are_looked_up, pools_strategies.translate_move_slots, _TRANSLATE, "P41"),
+    state("pools", the_window_holds_what_the_full_pool_holds, moves_in_both_pools, (*_TRANSLATE, *_ROWS), "P40"),
+)

@@ -1,0 +1,1 @@
+"""From logits to the target's rows: temperature, filters, penalties."""

@@ -1,0 +1,1 @@
+"""Recurrent states: which are kept after a verify."""

@@ -1,0 +1,1 @@
+"""Scheduled verification: budgets, ragged windows, the cut of an acceptance, and commits."""

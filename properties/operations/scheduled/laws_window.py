@@ -1,0 +1,277 @@
+"""Laws of ragged verification: windows and their padding, metadata, the cut of an acceptance, and commits."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, states
+from specsim.properties.operations.scheduled import strategy as strategies
+
+_WINDOW, _SCATTER = ("ragged_verify_window",), ("scatter_compact_to_strided",)
+_PAD, _METADATA = ("pad_verify_lens_to_bucket",), ("ragged_verify_metadata",)
+_CAP, _INJECT = ("cap_accepted_drafts",), ("commit_inject_layout",)
+
+
+def a_window_holds_the_first_nodes_of_each_request(backend: Backend, case: Case) -> None:
+    """Rows are the root and the next drafts of one request after another, at positions and slots after its text."""
+    window = outputs_of(backend, _WINDOW[0], case)
+    width, place = case["candidates"].shape[1], 0
+    for request, (own, length) in enumerate(zip(case["verify_lens"].tolist(), case["seq_lens"].tolist(), strict=True)):
+        rows = slice(place, place + own)
+        slots = case["req_to_token"][case["req_pool_indices"][request], length : length + own]
+        require_equal(f"qo_indptr[{request}]", window["qo_indptr"][request], place)
+        require_equal(f"tokens of request {request}", window["input_ids"][rows], case["candidates"][request, :own])
+        require_equal(f"positions of request {request}", window["positions"][rows], range(length, length + own))
+        require_equal(f"slots of request {request}", window["out_cache_loc"][rows], slots)
+        nodes = request * width + np.arange(own)
+        require_equal(f"nodes of request {request}", window["window_index"][rows], nodes)
+        place += own
+    require_equal("qo_indptr[-1]", window["qo_indptr"][-1], place)
+
+
+def padding_touches_no_live_slot(backend: Backend, case: Case) -> None:
+    """A row of padding names no node and writes the dump slot alone."""
+    window, live = outputs_of(backend, _WINDOW[0], case), int(case["verify_lens"].sum())
+    num_padding = case["num_tokens"] - live
+    for name, value in (("input_ids", 0), ("positions", 0), ("out_cache_loc", 0), ("window_index", -1)):
+        require_equal(f"{name} of the padding", window[name][live:], [value] * num_padding)
+
+
+def scattered_rows_are_those_that_were_gathered(backend: Backend, case: Case) -> None:
+    """Rows that a window gathers come back to their nodes, all other nodes have 0, and padding goes nowhere."""
+    window = {name: value for name, value in case.items() if name not in ("rows", "padding")}
+    index = outputs_of(backend, _WINDOW[0], window)["window_index"]
+    is_live = index >= 0
+    gathered = np.full((len(index), case["rows"].shape[1]), case["padding"], dtype=np.float32)
+    gathered[is_live] = case["rows"][index[is_live]]
+    arguments = {
+        "values": gathered,
+        "verify_lens": case["verify_lens"],
+        "num_draft_tokens": case["candidates"].shape[1],
+    }
+    strided = outputs_of(backend, _SCATTER[0], arguments)["strided"]
+    expected = np.zeros_like(case["rows"])
+    expected[index[is_live]] = case["rows"][index[is_live]]
+    require_equal("strided", strided, expected)
+
+
+def rows_that_are_left_go_to_padding(backend: Backend, case: Case) -> None:
+    """Padded lengths fill the graph: real ones stay, padding gets equal shares, the first ones one row more.
+
+    Without padding requests the last real one gets all of it.
+    """
+    lens = case["verify_lens"].astype(np.int64)
+    got = _padded(backend, {**case, "max_verify_len": strategies.NO_CAP})
+    require_equal("the sum of padded_verify_lens", int(got.sum()), case["num_tokens"])
+    padding = got[len(lens) :]
+    if len(padding):
+        require_equal("padded_verify_lens of the batch", got[: len(lens)], lens)
+        falls = bool((np.diff(padding) <= 0).all()) and padding[0] - padding[-1] <= 1
+        require(falls, "lengths of the padding", padding.tolist(), "equal, or one more at the front")
+    else:
+        require_equal("padded_verify_lens but the last", got[:-1], lens[:-1])
+
+
+def dense_kernels_have_whole_chains_at_most(backend: Backend, case: Case) -> None:
+    """A longest length cuts what would be padded beyond it, and nothing else."""
+    whole = _padded(backend, {**case, "max_verify_len": strategies.NO_CAP})
+    require_equal("padded_verify_lens", _padded(backend, case), np.minimum(whole, case["max_verify_len"]))
+
+
+def ragged_offsets_add_up_the_lengths(backend: Backend, case: Case) -> None:
+    """A request has its rows as queries, and these and its committed positions as keys; offsets start at 0."""
+    metadata = outputs_of(backend, _METADATA[0], case)
+    lens = case["verify_lens"].astype(np.int64)
+    keys = case["seq_lens"].astype(np.int64) + lens
+    require_equal("cache_seqlens", metadata["cache_seqlens"], keys)
+    require_equal("cu_seqlens_q", metadata["cu_seqlens_q"], np.cumsum([0, *lens]))
+    require_equal("cu_seqlens_k", metadata["cu_seqlens_k"], np.cumsum([0, *keys]))
+
+
+def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
+    """Where every request verifies as many rows, the metadata are those of a verify that shares its rows."""
+    lens = case["verify_lens"]
+    uniform = {name: value for name, value in case.items() if name != "verify_lens"}
+    uniform["num_tokens"] = int(lens.sum())
+    expected = outputs_of(backend, "target_verify_metadata", uniform)
+    for name, got in outputs_of(backend, _METADATA[0], case).items():
+        require_equal(name, got, expected[name])
+
+
+def a_cut_keeps_what_was_scheduled(backend: Backend, case: Case) -> None:
+    """Drafts after the cut are lost, and counted unless they were never computed."""
+    cut = outputs_of(backend, _CAP[0], case)
+    for request, (accepted, own) in enumerate(
+        zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
+    ):
+        lost = max(accepted - own + 1, 0)
+        require_equal(f"num_kept_drafts[{request}]", cut["num_kept_drafts"][request], accepted - lost)
+        following = case["candidates"][request, own] if lost else case["bonus_tokens"][request]
+        require_equal(f"cut_tokens[{request}]", cut["cut_tokens"][request], following)
+        require_equal(f"cap_trim_lens[{request}]", cut["cap_trim_lens"][request], 0 if case["is_compact"] else lost)
+
+
+def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> None:
+    """How far a walk went past the cut, with which token it ended there, and which drafts lie there, is not read.
+
+    It is counted, though, where all rows were computed.
+    """
+    expected = outputs_of(backend, _CAP[0], case)
+    is_past: Array = case["num_accepted_drafts"] >= case["verify_lens"]
+    after = np.arange(case["candidates"].shape[1])[None, :] > case["verify_lens"][:, None]
+    most = case["candidates"].shape[1] - 1
+    for number, token in ((0, 0), (most, 2**31 - 1)):
+        count = case["num_accepted_drafts"].copy()
+        count[is_past] = np.maximum(case["verify_lens"], number)[is_past]
+        changed = {
+            **case,
+            "candidates": np.where(after, token, case["candidates"]),
+            "num_accepted_drafts": count,
+            "bonus_tokens": np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype),
+        }
+        for name, got in outputs_of(backend, _CAP[0], changed).items():
+            if name != "cap_trim_lens" or case["is_compact"]:
+                require_equal(f"{name} with {token} after the cut", got, expected[name])
+
+
+def greedy_cuts_do_not_need_the_rest(backend: Backend, case: Case) -> None:
+    """Greedy acceptance outputs the same tokens whether the target saw all drafts or the scheduled ones alone."""
+    outputs = [
+        _cut(backend, case["candidates"], *_walk_greedily(backend, case["candidates"], target), case["verify_lens"])
+        for target in (case["target_predict"], case["other_predict"])
+    ]
+    for request, own in enumerate(case["verify_lens"].tolist()):
+        row, target = case["candidates"][request].tolist(), case["target_predict"][request].tolist()
+        kept = next((place for place in range(own - 1) if row[place + 1] != target[place]), own - 1)
+        expected = [*row[1 : kept + 1], target[kept]]
+        for name, got in zip(("all", "scheduled"), outputs, strict=True):
+            require(got[request] == expected, f"output of request {request}, {name} drafts", got[request], expected)
+
+
+def sampled_cuts_do_not_need_the_rest(backend: Backend, case: Case) -> None:
+    """Chains that are verified token by token output the same by the same coins, whatever rows after the cut say."""
+    whole, other = (_sample(backend, case, target) for target in (case["chains"]["target_probs"], case["other_probs"]))
+    require(whole == other, "output with other rows after the cut", other, whole)
+
+
+def a_cut_chain_accepts_what_the_cap_keeps(backend: Backend, case: Case) -> None:
+    """A chain of the scheduled drafts alone accepts, by the same coins, those that the cap leaves of the whole one."""
+    chains, lens = case["chains"], case["verify_lens"]
+    starts = list(pairwise(chains["cu_num_drafts"].tolist()))
+    drafts, rows = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for request, ((start, _), own) in enumerate(zip(starts, lens.tolist(), strict=True)):
+        drafts = np.append(drafts, np.arange(start, start + own - 1))
+        rows = np.append(rows, np.arange(start + request, start + request + own))
+    by_draft = ("draft_tokens", "uniform_samples", "draft_probs")
+    cut = {
+        **chains,
+        **{name: None if chains[name] is None else chains[name][drafts] for name in by_draft},
+        "cu_num_drafts": np.cumsum([0, *(lens - 1)]).astype(np.int32),
+        "target_probs": chains["target_probs"][rows],
+    }
+    fresh = outputs_of(backend, "chain_speculative_sampling", cut)
+    for request, kept in enumerate(_sample(backend, case, chains["target_probs"])):
+        require_equal(f"drafts of request {request}", fresh["num_accepted_drafts"][request], len(kept) - 1)
+        got = fresh["output_tokens"][request, : len(kept) - 1].tolist()
+        require(got == kept[:-1], f"accepted drafts of request {request}", got, kept[:-1])
+        if len(kept) < lens[request]:
+            last = int(fresh["output_tokens"][request, len(kept) - 1])
+            require(last == kept[-1], f"token before the cut of request {request}", last, kept[-1])
+
+
+def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
+    """The root and the accepted drafts go to the slots of their positions, within the gate; no other row goes anywhere.
+
+    In a ring they go to the places of the request's own row, one position after another.
+    """
+    layout = outputs_of(backend, _INJECT[0], case)
+    width, ring = case["num_draft_tokens"], case["ring_size"]
+    for request, (row, length) in enumerate(
+        zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
+    ):
+        own = slice(request * width, (request + 1) * width)
+        require_equal(f"positions of request {request}", layout["positions"][own], range(length, length + width))
+        gate = width if case["verify_lens"] is None else int(case["verify_lens"][request])
+        count = min(int(case["commit_lens"][request]), gate)
+        if ring:
+            places = [row * ring + position % ring for position in range(length, length + count)]
+        else:
+            slots = case["req_to_token"][row, length : length + count]
+            places = (slots if case["slot_map"] is None else case["slot_map"][slots]).tolist()
+        require_equal(f"inject_loc of request {request}", layout["inject_loc"][own], places + [-1] * (width - count))
+
+
+def _padded(backend: Backend, case: Case) -> Array:
+    return np.asarray(outputs_of(backend, _PAD[0], case)["padded_verify_lens"]).astype(np.int64)
+
+
+def _walk_greedily(backend: Backend, candidates: Array, target: Array) -> tuple[Array, Array]:
+    """Return accepted drafts and the token after them of chains that the target saw whole."""
+    num_requests, width = candidates.shape
+    alone = np.full((num_requests, width), -1, dtype=np.int64)
+    following = alone.copy()
+    following[:, :-1] = np.arange(1, width)
+    links = {
+        "candidates": candidates,
+        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
+        "retrieve_next_token": following,
+        "retrieve_next_sibling": alone,
+        "target_predict": target,
+        "num_steps": width - 1,
+    }
+    walked = outputs_of(backend, "verify_tree_greedy", links)
+    count = walked["num_accepted_drafts"]
+    last = walked["accept_index"][np.arange(num_requests), count]
+    return count, walked["predict"][last]
+
+
+def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]]:
+    """Return the output of whole chains that are cut afterwards."""
+    chains = case["chains"]
+    walked = outputs_of(backend, "chain_speculative_sampling", {**chains, "target_probs": target_probs})
+    count, starts = walked["num_accepted_drafts"], chains["cu_num_drafts"]
+    width = int(max(np.diff(starts), default=0)) + 1
+    candidates = np.zeros((len(count), width), dtype=np.int64)
+    for request, (start, end) in enumerate(pairwise(starts.tolist())):
+        candidates[request, 1 : end - start + 1] = chains["draft_tokens"][start:end]
+    bonus = walked["output_tokens"][np.arange(len(count)), count]
+    return _cut(backend, candidates, count, bonus, case["verify_lens"])
+
+
+def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: Array) -> list[list[int]]:
+    """Return the output of each request after the cut of an acceptance of whole chains."""
+    arguments = {
+        "candidates": candidates,
+        "num_accepted_drafts": accepted,
+        "bonus_tokens": bonus,
+        "verify_lens": lens,
+        "is_compact": False,
+    }
+    cut = outputs_of(backend, _CAP[0], arguments)
+    kept = cut["num_kept_drafts"].tolist()
+    return [
+        [*candidates[request, 1 : count + 1].tolist(), int(cut["cut_tokens"][request])]
+        for request, count in enumerate(kept)
+    ]
+
+
+_GREEDY, _SAMPLED = (*_CAP, "verify_tree_greedy"), (*_CAP, "chain_speculative_sampling")
+
+PROPERTIES = states(
+    "scheduled",
+    (a_window_holds_the_first_nodes_of_each_request, strategies.ragged_verify_window, _WINDOW),
+    (padding_touches_no_live_slot, strategies.ragged_verify_window, _WINDOW),
+    (scattered_rows_are_those_that_were_gathered, strategies.windows_of_rows, (*_SCATTER, *_WINDOW)),
+    (rows_that_are_left_go_to_padding, strategies.pad_verify_lens_to_bucket, _PAD),
+    (dense_kernels_have_whole_chains_at_most, strategies.pad_verify_lens_to_bucket, _PAD),
+    (ragged_offsets_add_up_the_lengths, strategies.ragged_verify_metadata, _METADATA),
+    (equal_lengths_are_a_uniform_verify, strategies.whole_windows, (*_METADATA, "target_verify_metadata")),
+    (a_cut_keeps_what_was_scheduled, strategies.cap_accepted_drafts, _CAP),
+    (what_comes_after_the_cut_decides_nothing, strategies.cap_accepted_drafts, _CAP),
+    (greedy_cuts_do_not_need_the_rest, strategies.greedy_walks, _GREEDY),
+    (sampled_cuts_do_not_need_the_rest, strategies.sampled_walks, _SAMPLED),
+    (a_cut_chain_accepts_what_the_cap_keeps, strategies.sampled_walks, _SAMPLED),
+    (committed_rows_alone_are_injected, strategies.commit_inject_layout, _INJECT),
+)

@@ -1,0 +1,1 @@
+"""The request-to-token map."""

@@ -1,0 +1,1 @@
+"""The tree: its links, its positions and its mask."""

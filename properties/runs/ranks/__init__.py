@@ -1,0 +1,1 @@
+"""Whole runs on padded forwards, and of several ranks."""

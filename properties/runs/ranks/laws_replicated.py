@@ -1,0 +1,131 @@
+"""Laws of whole runs of several ranks on the same requests: whatever each of them computes, all commit the same."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
+from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
+from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.ranks.padded_runs import padded_runs, waiting_of
+from specsim.properties.runs.scenario import Scenario
+from specsim.simulation.requests import Request
+
+OfRank = Callable[[Any, int, int], Any]
+"""Takes the rows of a model, a rank and the axis of tokens; returns the rows that the rank computes."""
+
+CHANGED = 0.5
+"""The share of values whose last bits a rank computes otherwise."""
+
+
+class OfAnotherRank:
+    """A model that says of every token what it would say of a neighbour, and does everything else like another model.
+
+    The last bits of what ranks gather differ seldom and little; this differs always and much, so that one row that a
+    rank decides by itself shows.
+    """
+
+    def __init__(self, model: Any, rank: int, roll: OfRank = np.roll) -> None:
+        self.inner = model
+        self.description = model.description
+        self._rank = rank
+        self._roll = roll
+
+    def prefill(self, *args: Any) -> Any:
+        """Run chunks of prompts."""
+        return self._other(self.inner.prefill(*args))
+
+    def verify(self, *args: Any) -> Any:
+        """Run trees."""
+        return self._other(self.inner.verify(*args))
+
+    def draft_step(self, *args: Any) -> Any:
+        """Run one token a beam."""
+        return self._other(self.inner.draft_step(*args))
+
+    def draft_extend(self, *args: Any) -> Any:
+        """Run the tokens with which the draft catches up."""
+        return self._other(self.inner.draft_extend(*args))
+
+    def draft_layer(self, *args: Any) -> Any:
+        """Run the window of a layer."""
+        return self._other(self.inner.draft_layer(*args))
+
+    def draft_frozen(self, *args: Any) -> Any:
+        """Run one token a beam over the target's KV."""
+        return self._other(self.inner.draft_frozen(*args))
+
+    def draft_block(self, *args: Any) -> Any:
+        """Run blocks."""
+        return self._other(self.inner.draft_block(*args))
+
+    def project_features(self, *args: Any) -> None:
+        """Make KV of features."""
+        self.inner.project_features(*args)
+
+    def _other(self, output: Any) -> Any:
+        names = ("logits", "sampling_logits", "probabilities")
+        rows = {name: vars(output)[name] for name in names if vars(output).get(name) is not None}
+        return replace(output, **{name: self._roll(values, self._rank, 1) for name, values in rows.items()})
+
+
+def with_last_bits(values: Any, rank: int, axis: int) -> Any:
+    """Return rows whose two best entries tie, but for the last bits that ranks after the first compute otherwise."""
+    del axis
+    tied = np.minimum(values, np.partition(values, -2, axis=1)[:, -2:-1])
+    if rank == 0 or not tied.size:
+        return tied
+    generator = np.random.default_rng((rank, tied.size))
+    to = generator.choice([-1, 1], tied.shape)
+    last_bits = tied + to if tied.dtype.kind == "i" else np.nextafter(tied, np.inf * to, dtype=tied.dtype)
+    return np.where(generator.random(tied.shape) < CHANGED, last_bits, tied).astype(tied.dtype)
+
+
+def ranks_of_one_batch_commit_the_same(backend: Backend, scenario: Scenario) -> None:
+    """Each rank outputs and counts what the first one does, which is what it would alone; no rank leaves the others."""
+    _require_same(backend, scenario, np.roll)
+
+
+def last_bits_of_ranks_change_no_output(backend: Backend, scenario: Scenario) -> None:
+    """The same where what ranks compute differs in last bits alone, and those decide: the best tokens tie."""
+    _require_same(backend, scenario, with_last_bits)
+
+
+def _require_same(backend: Backend, scenario: Scenario, of_rank: OfRank) -> None:
+    num_ranks, options = scenario.ranks.num_ranks, waiting_of(scenario)
+    reported, lost = run_threads(num_ranks, partial(_run_one, backend, scenario, of_rank))
+    require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
+    alone = Play(scenario, wrap=lambda model: OfAnotherRank(model, 0, of_rank), options=options)
+    expected = _reported(alone.run().finished)
+    for rank, finished in enumerate(reported):
+        got = _reported(finished)
+        require(got == expected, f"what requests of rank {rank} came to", got, expected)
+
+
+def _run_one(backend: Backend, scenario: Scenario, of_rank: OfRank, group: LocalGroup) -> list[Request]:
+    def wrap(model: Any) -> Any:
+        return backend.host("OneVoiceModel")(OfAnotherRank(model, group.rank, of_rank), group)
+
+    return Play(scenario, operations=parts_of(backend), wrap=wrap, options=waiting_of(scenario)).run().finished
+
+
+def _reported(requests: list[Request]) -> list[Any]:
+    return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
+
+
+@composite
+def _shared_runs(draw: st.DrawFn) -> Scenario:
+    """Draw a run that two or three ranks play."""
+    return draw(padded_runs(has_shares=False)).having(num_ranks=draw(st.integers(2, 3)))
+
+
+PROPERTIES = tuple(
+    state_of_runs("one_voice_engine", law, _shared_runs, ("OneVoiceModel",), "P57", plays=())
+    for law in (ranks_of_one_batch_commit_the_same, last_bits_of_ranks_change_no_output)
+)

@@ -1,0 +1,1 @@
+"""Whole runs that report log-probabilities and hidden states."""

@@ -1,0 +1,1 @@
+"""Whole runs under rules about logits, custom processors and grammars."""

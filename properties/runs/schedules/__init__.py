@@ -1,0 +1,1 @@
+"""Whole runs under any schedule: overlapped, in chunks, retracted, aborted, with a window."""

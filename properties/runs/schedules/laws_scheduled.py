@@ -1,0 +1,116 @@
+"""Laws of whole runs whatever the schedule: overlap, chunks, retraction and abort change no token and lose no slot."""
+
+from fractions import Fraction
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.property import OF_ENGINES
+from specsim.properties.runs.histories import tagged_pools
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.scenario import Scenario
+from specsim.properties.runs.schedules.scheduled_runs import aborted_runs, overlapped_runs, scheduled_runs
+from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+
+DECISIONS = (
+    "chunk_length",
+    "is_late",
+    "stream_edges",
+    "truncate_at_stop",
+    "SlotAllocator",
+    "PageAllocator",
+    "RowAllocator",
+    "RadixCache",
+    "admit_request",
+    "allocate_chunk",
+    "make_room",
+    "new_tokens_required_next_decode",
+    "owned_length",
+    "prepare_for_decode",
+    "publish_prefix",
+    "release_finished",
+    "release_retracted",
+)
+"""What the scheduler and the results of a run ask, and what its memory is built from."""
+
+
+def schedules_change_no_token(backend: Backend, scenario: Scenario) -> None:
+    """Every request outputs what it outputs token by token; an aborted one as much of it as it came to."""
+    Play(scenario, backend, has_own_scheduler=True).run().require_outputs()
+
+
+def schedules_lose_no_slot(backend: Backend, scenario: Scenario) -> None:
+    """After every step each slot and row has one owner, and at the end none has."""
+    play = Play(scenario, backend, has_own_scheduler=True)
+    scheduler = play.engine.scheduler
+    for _ in play.turns():
+        scheduler.check_ledger()
+        num_holders = len(scheduler.holders)
+        require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
+    sizes, cache = scheduler.sizes, scheduler.memory.cache
+    free, everything = scheduler.memory.allocator.num_free, sizes.num_slots - sizes.page_size
+    free += 0 if cache is None else cache.num_cached
+    require(free == everything, "free and cached slots at the end", free, everything)
+    num_free = scheduler.memory.rows.num_free
+    require(num_free == sizes.num_rows - 1, "free rows at the end", num_free, "all")
+
+
+def committed_kv_outlives_every_schedule(backend: Backend, scenario: Scenario) -> None:
+    """Whatever is queued, what is committed and resolved holds the tags of its own tokens, in target and draft."""
+    play = Play(scenario, backend, has_own_scheduler=True)
+    for _ in play.turns():
+        state = play.worker.state()
+        unanswered = play.engine.scheduler.unanswered
+        for request in play.engine.scheduler.running:
+            if any(request is one for one in unanswered):
+                continue
+            expected = expected_tags(scenario.model, request.fill)
+            for name, tags in zip(tagged_pools(backend), expected, strict=False):
+                check_tags(name, state[name], request, tags)
+
+
+def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> None:
+    """A running request that is aborted ends with its next result: V1 outputs one token of it, V2 all of them.
+
+    Whatever it owns goes back.
+    """
+    play = Play(scenario, backend, has_own_scheduler=True)
+    engine, flagged = play.engine, dict[int, int]()
+    for step, _ in enumerate(play.turns()):
+        engine.scheduler.check_ledger()
+        for request in engine.scheduler.finished:
+            if request.request_id in flagged and scenario.is_v1:
+                got, expected = len(request.output), flagged[request.request_id] + 1
+                require(got <= expected, f"output of aborted request {request.request_id}", got, f"at most {expected}")
+        waiting = engine.scheduler.unanswered
+        late = [one for one in engine.scheduler.running if one.request_id in flagged and one not in waiting]
+        require(not late, f"aborted requests that run after step {step}", [one.request_id for one in late], "none")
+        flagged = {
+            request.request_id: len(request.output)
+            for request in engine.scheduler.running
+            if request.request_id in {number for when, number in scenario.course.aborts if when == step + 1}
+        }
+
+
+def overlap_changes_no_counter(backend: Backend, scenario: Scenario) -> None:
+    """Without retractions a request counts, outputs and ends the same whether its results come at once or late."""
+    calm = scenario.having(retractions=(), promised=Fraction(1))
+    plays = [
+        Play(calm.having(is_overlapped=is_overlapped), backend, has_own_scheduler=True).run()
+        for is_overlapped in (scenario.schedule.is_overlapped, False)
+    ]
+    for late, early in zip(*(one.finished for one in plays), strict=True):
+        for name in ("output", "finish", "counters"):
+            got, expected = vars(late)[name], vars(early)[name]
+            require(got == expected, f"{name} of request {late.request_id}", got, expected)
+
+
+PROPERTIES = tuple(
+    state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue, OF_ENGINES)
+    for law, catalogue, strategy in (
+        (schedules_change_no_token, "P55", scheduled_runs),
+        (schedules_lose_no_slot, "P38", scheduled_runs),
+        (committed_kv_outlives_every_schedule, "P56", overlapped_runs),
+        (overlap_changes_no_counter, "P55", overlapped_runs),
+        (an_abort_ends_at_the_next_result, "P55", aborted_runs),
+    )
+)

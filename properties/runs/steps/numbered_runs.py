@@ -1,0 +1,87 @@
+"""Whole runs in which every request drafts a number of steps of its own, anew in each of its iterations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.config import SpecConfig
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
+from specsim.properties.composite import composite
+from specsim.properties.reach.counting import reached
+from specsim.properties.runs.constrained_runs import automata
+from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
+from specsim.properties.runs.histories import VOCABULARY, models
+from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
+from specsim.simulation.events import Tag
+from specsim.simulation.requests import Request
+
+MOST = 1 << 16
+"""Stands in a pattern for as many steps as there are."""
+
+PATTERNS = ((0, MOST, 1), (0, 0, MOST, 1, MOST), (1, 0, MOST, 2), (MOST, 0), (0, 1), (1, 2, 0, MOST))
+"""Numbers that follow each other; neighbours are at different places, so that batches mix them."""
+
+TAGS = Tag.MIXED, Tag.RESTING, Tag.NARROWER, Tag.WIDER
+"""What every run reaches whose requests draft numbers of their own."""
+
+
+@dataclass(frozen=True)
+class PatternNumbers:
+    """Goes through a pattern again and again; each request begins one place further than the one before it."""
+
+    pattern: tuple[int, ...]
+
+    def __call__(self, requests: Sequence[Request], most: int) -> list[int]:
+        """Return the numbers."""
+        places = [request.request_id + request.counters.num_verifies for request in requests]
+        return [min(most, self.pattern[place % len(self.pattern)]) for place in places]
+
+
+def count_numbers(tag: Tag) -> None:
+    """Count what a run reaches by the numbers of its requests."""
+    if tag in TAGS:
+        reached(tag)
+
+
+@composite
+def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS) -> Scenario:
+    """Draw a run of two or three requests that decode together and mix their numbers; some of V2 overlap."""
+    name = draw(st.sampled_from(names))
+    is_overlapped = name in V2_WORKERS and draw(st.sampled_from((False, True)))
+    config = draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(2, 2, 5), SpecConfig(1, 2, 3), SpecConfig(2, 3, 6))))
+    model = draw(models())
+    prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=4), min_size=2, max_size=3))
+    scenario = scenario_of(
+        config,
+        draw(st.sampled_from((replace(model, agreement=1.0, num_right=None), model))),
+        [Arrival((number, *prompt), draw(st.integers(12, 16))) for number, prompt in enumerate(prompts)],
+        max_batch=draw(st.sampled_from((3, 2))),
+        shuffle_seed=draw(st.integers(0, 2**16)),
+        page_size=draw(st.sampled_from((1, 1, 4))),
+    )
+    return drafted_by(
+        name,
+        scenario,
+        num_drafts=PatternNumbers(draw(st.sampled_from(PATTERNS))),
+        is_overlapped=is_overlapped,
+        stream_seed=scenario.room.shuffle_seed,
+    )
+
+
+def numbered_runs_of_eagle() -> SearchStrategy[Scenario]:
+    """Return a strategy of runs of EAGLE in turn, so that every iteration is seen right after it."""
+    return numbered_runs((EAGLE_V2, EAGLE_V1)).map(lambda run: run.having(is_overlapped=False))
+
+
+@composite
+def numbered_grammars(draw: st.DrawFn) -> Scenario:
+    """Draw such a run whose requests have grammars; most batches are narrower than their chains could be."""
+    run = draw(numbered_runs_of_eagle())
+    pattern = draw(st.sampled_from(((0, 1), (1, 0, 1, MOST))))
+    return run.having(
+        sizes=draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(1, 2, 3)))),
+        num_drafts=PatternNumbers(pattern),
+        arrivals=tuple(replace(one, grammar=draw(automata())) for one in run.arrivals),
+    )

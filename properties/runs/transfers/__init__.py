@@ -1,0 +1,1 @@
+"""Whole runs of which something leaves, or that go on elsewhere."""

@@ -1,0 +1,102 @@
+"""Laws of whole runs on pages: nothing is lost, nothing leaks, and every beam finds the end of its text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
+from specsim.counts import floor_to
+from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.reach.conditions import Condition, tags_of
+from specsim.properties.reach.counting import reached
+from specsim.properties.runs.histories import paged_scenarios
+from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
+from specsim.properties.runs.scenario import Scenario
+from specsim.properties.runs.watched import Buffers, PageOfBeam, WatchedModel
+from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.simulation.models.batches import DraftStepBatch
+
+OPERATIONS = (
+    "align_evict_mask_to_page_size",
+    "assign_draft_cache_locs",
+    "create_num_accepted_drafts_filter",
+    "filter_finished_cache_loc",
+    "get_src_tgt_cache_loc",
+    "get_target_cache_loc",
+    "move_kv_cache",
+)
+"""What pages change."""
+
+COPIES = ("assign_draft_cache_locs", "move_kv_cache")
+
+
+def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) -> None:
+    """Pages have one owner, committed positions the entries of their tokens in both caches, and outputs lose nothing.
+
+    Every phase is that of the reference, and at the end all pages are free.
+    """
+    play = Play(scenario, backend)
+    engine, take_turns = play.engine, side_by_side if backend.limits.has_own_drafts else require_in_step
+    for _ in take_turns(Play(scenario), play):
+        engine.scheduler.check_ledger()
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
+            require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
+            both = expected_tags(scenario.model, [*request.prompt, *request.output])
+            pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
+            for name, tags in zip(pools, both, strict=False):
+                check_tags(name, state[name], request, tags)
+    play.require_outputs()
+    size, sizes = scenario.room.page_size, engine.scheduler.sizes
+    num_free, everything = engine.scheduler.memory.allocator.num_free, floor_to(sizes.num_slots, size) - size
+    require(num_free == everything, "free slots at the end", num_free, everything)
+
+
+def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario) -> None:
+    """While a tree is drafted, every beam has in front of its entries what the draft cache has of the text's last page.
+
+    Attention that reads whole pages finds it there, as the draft does here: a step that names its slots one by one does
+    not look. Without a worker of its own an implementation has what it has for the copies run in the reference's.
+    """
+
+    def look(batch: DraftStepBatch[Array], kv: Buffers, pages: Sequence[PageOfBeam]) -> None:
+        rows, num_beams = batch.req_pool_indices.tolist(), scenario.config.topk
+        for page in pages:
+            row, beam = rows[page.place // num_beams], page.place % num_beams
+            if row == 0 or page.copies == page.text:
+                continue
+            reached(Condition.PAGES_OF_BEAMS)
+            require(len(page.copies) == len(page.text), f"page of beam {beam} of row {row}", page.copies, page.text)
+            for name, layers in kv.items():
+                for layer, buffer in enumerate(layers):
+                    got, expected = buffer[page.copies].tolist(), buffer[page.text].tolist()
+                    require(got == expected, f"{name}[{layer}] in front of beam {beam} of row {row}", got, expected)
+
+    def watch(model: Any) -> WatchedModel:
+        return WatchedModel(model, scenario.room.page_size, look)
+
+    _watched_play(backend, scenario, watch).run(checks_ledger=True)
+
+
+def _watched_play(backend: Backend, scenario: Scenario, watch: Wrap) -> Play:
+    """Return a play of an implementation's own worker on a model that is watched, or the reference's on its copies."""
+    if scenario.worker_name in backend.workers:
+        return Play(scenario, backend, wrap=watch)
+    has = {name: backend.functions[name] for name in COPIES if backend.has(name)}
+    return Play(scenario, operations=Completed(replace(backend, functions=has), load("specsim.reference")), wrap=watch)
+
+
+PROPERTIES = (
+    state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
+    state_of_runs(
+        "worker_pages",
+        beams_begin_with_the_end_of_their_text,
+        paged_scenarios,
+        COPIES,
+        "P42",
+        tags=tags_of(Condition.PAGES_OF_BEAMS),
+    ),
+)

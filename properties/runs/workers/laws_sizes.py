@@ -1,0 +1,123 @@
+"""Laws of runs at every size: nothing begins to go wrong around a power of two."""
+
+from collections.abc import Callable, Iterator
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import state_of_runs
+from specsim.properties.property import OF_EAGLE, OF_ENGINES
+from specsim.properties.reach.ends import all_reuses
+from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
+from specsim.properties.runs.workers.ends import ending_runs, play_ends
+from specsim.properties.runs.workers.laws_tokens import SPINE
+from specsim.properties.runs.workers.laws_v1 import OPERATIONS
+from specsim.properties.runs.workers.tours import (
+    Tour,
+    TourRun,
+    play_beside_the_reference,
+    runs_of_batches,
+    runs_of_outputs,
+    runs_of_prompts,
+    runs_of_steps,
+    runs_of_topk,
+)
+from specsim.rejection import WorkerRefusal
+
+RunsOf = Callable[[Tour, int], Iterator[TourRun]]
+
+RUNS_A_TOUR = 8
+"""How many runs of other laws take as long as one tour, at least."""
+
+
+def prompts_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+    """Runs whose prompts are of every length, other things being small, are the reference's in every phase."""
+    _play_all(backend, tour, runs_of_prompts)
+
+
+def outputs_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of runs whose outputs are of every length."""
+    _play_all(backend, tour, runs_of_outputs)
+
+
+def batches_of_every_size_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of batches that grow to every size and shrink to it, and fill what the worker holds or lack one."""
+    _play_all(backend, tour, runs_of_batches)
+
+
+def paths_of_every_depth_are_accepted(backend: Backend, tour: Tour) -> None:
+    """The same of drafts of every depth, accepted to the last node."""
+    _play_all(backend, tour, runs_of_steps)
+
+
+def trees_of_every_width_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of trees of every branching factor."""
+    _play_all(backend, tour, runs_of_topk)
+
+
+def rows_are_used_again_after_every_end(backend: Backend, tour: Tour) -> None:
+    """The same of rows whose owners ended in every way or were retracted: the next owner sees nothing of it."""
+    for run in ending_runs(tour):
+        play_ends(backend, run)
+
+
+def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
+    """Play the largest run first: a fault that begins at some size is found there at once, also while it is shrunk."""
+    refused: WorkerRefusal | None = None
+    for run in reversed([*runs_of(tour, largest_power(backend))]):
+        try:
+            play_beside_the_reference(backend, run)
+        except WorkerRefusal as refusal:
+            refused = refusal
+    if refused is not None:
+        raise refused
+
+
+def tours() -> SearchStrategy[Tour]:
+    """Draw what all runs of a tour share."""
+    return st.builds(
+        Tour,
+        seed=st.integers(0, 2**32 - 1),
+        agreement=st.sampled_from((0.7, 0.9, 0.5)),
+        num_layers=st.sampled_from(((2, 1), (1, 2))),
+    )
+
+
+def _classes(*dimensions: Dimension) -> Callable[[Backend], tuple[str, ...]]:
+    return lambda backend: tuple(map(str, classes_of(dimensions, largest_power(backend))))
+
+
+def _depths(backend: Backend) -> tuple[str, ...]:
+    """Return the depths of paths that have to be accepted: none of drafts that no reference drafts."""
+    return () if backend.limits.has_own_drafts else _classes(Dimension.STEPS)(backend)
+
+
+def _reuses(backend: Backend) -> tuple[str, ...]:
+    """Return the ends after which rows have to be used again: a scheduler of one's own chooses who gets which row."""
+    return () if backend.scheduler is not None else tuple(map(str, all_reuses()))
+
+
+PROPERTIES = tuple(
+    state_of_runs(
+        "sizes",
+        law,
+        tours,
+        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
+        "P24",
+        OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
+        must_reach=wanted,
+        weight=RUNS_A_TOUR,
+    )
+    for law, wanted in (
+        (prompts_of_every_length_are_decoded, _classes(Dimension.PROMPT)),
+        (outputs_of_every_length_are_decoded, _classes(Dimension.OUTPUT)),
+        (
+            batches_of_every_size_are_decoded,
+            _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
+        ),
+        (paths_of_every_depth_are_accepted, _depths),
+        (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
+        (rows_are_used_again_after_every_end, _reuses),
+    )
+)

@@ -1,0 +1,1 @@
+"""The suite: the catalogue of properties, what runs them, and what hunts faults with them."""

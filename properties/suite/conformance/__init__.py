@@ -1,0 +1,1 @@
+"""What runs the suite against an implementation, and explains what it found."""

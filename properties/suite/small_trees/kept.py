@@ -1,0 +1,211 @@
+"""Accepted paths: every path, every width of its row, every count, every page and every move."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from specsim.counts import count_drafts
+from specsim.properties.suite.small_trees.forms import (
+    FEW,
+    MANY,
+    Arguments,
+    Array,
+    Form,
+    Scope,
+    lengths,
+    numbered,
+    slots_of,
+    tokens_of,
+)
+from specsim.properties.suite.small_trees.shapes import count_injections, count_paths, injections, paths
+from specsim.topology import NONE
+
+
+def _padded(num_nodes: int, lengths: range, width: int, listed: Callable[[int, int], Array]) -> Array:
+    """Return lists of some lengths as rows of one width, -1 after their ends."""
+    rows = [listed(num_nodes, length) for length in lengths]
+    padding = [((0, 0), (0, width - one.shape[1])) for one in rows]
+    return np.concatenate([np.pad(one, how, constant_values=NONE) for one, how in zip(rows, padding, strict=True)])
+
+
+def _path_scopes(num_nodes: int) -> Iterator[Scope]:
+    for width in range(1, num_nodes + 1):
+        rows = _padded(num_nodes, range(width + 1), width, paths)
+        yield Scope(
+            {"node": num_nodes, "num_steps": count_drafts(width)}, {"path": rows, "seq_lens": lengths(len(rows))}
+        )
+
+
+def _count_path_rows(num_nodes: int) -> int:
+    return sum(count_paths(num_nodes, width) for width in range(1, num_nodes + 1))
+
+
+def _accept_index(scope: Scope) -> Array:
+    path = scope.columns["path"]
+    return np.where(path >= 0, path + numbered(scope) * scope.sizes["node"], NONE).astype(np.int32)
+
+
+def _with_paths(name: str, values: Callable[[Scope], Any]) -> Callable[[Scope], Arguments]:
+    """Return what packs paths together with one entry of something a node."""
+    return lambda scope: {name: values(scope), "accept_index": _accept_index(scope)}
+
+
+def _values(scope: Scope) -> Array:
+    """Return an id for each node of all cases, or pairs of doubles that no float32 holds; rows of a width have one."""
+    ids = tokens_of(scope)
+    return ids if scope.sizes["num_steps"] % 2 else np.stack([ids + 2.0**40, slots_of(scope)], axis=1)
+
+
+def _pack_rows(scope: Scope) -> Arguments:
+    size = len(scope)
+    # NOTE: rows are given to requests from the last one on, and each is longer than any path needs.
+    width = scope.sizes["node"] + int(scope.columns["seq_lens"].max()) + 1
+    return {
+        "req_pool_indices": np.arange(size, 0, -1, dtype=np.int64),
+        "req_to_token": -np.arange(1, (size + 1) * width + 1, dtype=np.int32).reshape(size + 1, width),
+        "seq_lens": scope.columns["seq_lens"],
+        "out_cache_loc": slots_of(scope),
+        "accept_index": _accept_index(scope),
+    }
+
+
+def _count_scopes(num_nodes: int) -> Iterator[Scope]:
+    for width in range(1, num_nodes + 1):
+        counts = np.arange(1, width + 1, dtype=np.int32)
+        yield Scope({"node": num_nodes, "num_steps": count_drafts(width)}, {"num_accepted_tokens": counts})
+
+
+def _count_counts(num_nodes: int) -> int:
+    return sum(range(num_nodes + 1))
+
+
+def _pack_bonus_tokens(scope: Scope) -> Arguments:
+    # NOTE: a row is as wide as a window is long here, which it need not be.
+    return {"accept_tokens": tokens_of(scope).astype(np.int32).reshape(len(scope), -1), **scope.columns}
+
+
+def _pack_targets(scope: Scope) -> Arguments:
+    return {**scope.columns, "out_cache_loc": slots_of(scope), "num_steps": scope.sizes["num_steps"]}
+
+
+def _move_scopes(num_nodes: int) -> Iterator[Scope]:
+    rows = _padded(num_nodes, range(num_nodes + 1), num_nodes, injections)
+    # NOTE: engines and kernels move few pairs another way than many.
+    for most in (FEW, MANY):
+        yield Scope({"node": num_nodes}, {"source": rows}, most)
+
+
+def _two_layers(num_slots: int) -> list[Array]:
+    """Return keys and values of two layers, of another width and element type each."""
+    slots = np.arange(num_slots)
+    return [
+        np.stack([slots + (buffer << 32), slots], axis=1)[:, : 1 + buffer % 2].astype(dtype)
+        for buffer, dtype in enumerate((np.int64, np.int32, np.int64, np.uint16))
+    ]
+
+
+def _pack_moves(scope: Scope) -> Arguments:
+    num_nodes, source = scope.sizes["node"], scope.columns["source"]
+    request, place = np.nonzero(source >= 0)
+    # NOTE: slot 0 is the dump.
+    first = 1 + request * num_nodes
+    return {
+        "kv_buffers": _two_layers(1 + len(scope) * num_nodes),
+        "target_slots": first + place,
+        "source_slots": first + source[request, place],
+    }
+
+
+def _page_scopes(num_nodes: int, name: str, rows: Array) -> Iterator[Scope]:
+    """Yield rows with every page size up to the nodes, and every place in a page at which a text can end."""
+    for page_size in range(1, num_nodes + 1):
+        residues = np.repeat(np.arange(page_size), len(rows))
+        columns = {name: np.tile(rows, (page_size, 1)), "seq_lens": lengths(len(residues)) * page_size + residues}
+        yield Scope({"node": num_nodes, "page_size": page_size}, columns)
+
+
+def _count_pages(num_nodes: int) -> int:
+    return sum(range(num_nodes + 1))
+
+
+def _eviction_scopes(num_nodes: int) -> Iterator[Scope]:
+    bits = np.arange(2**num_nodes - 1)[:, None] >> np.arange(num_nodes)
+    yield from _page_scopes(num_nodes, "evict_mask", (bits & 1).astype(np.bool_))
+
+
+def _pack_evictions(scope: Scope) -> Arguments:
+    return {
+        "seq_lens": scope.columns["seq_lens"],
+        "evict_mask": scope.columns["evict_mask"].reshape(-1),
+        "num_draft_tokens": scope.sizes["node"],
+        "page_size": scope.sizes["page_size"],
+    }
+
+
+def _paged_path_scopes(num_nodes: int) -> Iterator[Scope]:
+    yield from _page_scopes(num_nodes, "path", _padded(num_nodes, range(1, num_nodes + 1), num_nodes, paths))
+
+
+def _pack_paged_paths(scope: Scope) -> Arguments:
+    accept_index = _accept_index(scope)
+    is_accepted = accept_index >= 0
+    return {
+        "seq_lens": scope.columns["seq_lens"],
+        "out_cache_loc": slots_of(scope),
+        "accept_indices": accept_index[is_accepted],
+        "num_accepted_drafts": count_drafts(is_accepted.sum(axis=1)).astype(np.int32),
+        "num_draft_tokens": scope.sizes["node"],
+        "page_size": scope.sizes["page_size"],
+    }
+
+
+def _cut_scopes(num_nodes: int) -> Iterator[Scope]:
+    tokens, freed = np.nonzero(np.add.outer(np.arange(num_nodes + 1), np.arange(num_nodes + 1)) <= num_nodes)
+    is_one = tokens > 0
+    columns: dict[str, Array] = {
+        "num_accepted_tokens": tokens[is_one],
+        "to_free_num_slots": freed[is_one].astype(np.int32),
+    }
+    yield Scope({"node": num_nodes}, columns)
+
+
+def _pack_cuts(scope: Scope) -> Arguments:
+    tokens, freed = scope.columns["num_accepted_tokens"], scope.columns["to_free_num_slots"]
+    return {
+        "num_accepted_drafts": count_drafts(tokens).astype(np.int32),
+        "to_free_num_slots": freed,
+        "out_cache_loc": slots_of(scope),
+        "num_draft_tokens": scope.sizes["node"],
+        "num_target_slots": int(tokens.sum()),
+        "num_to_free_slots": int(freed.sum()),
+    }
+
+
+FORMS = (
+    Form(
+        "gather_accept_tokens",
+        _count_path_rows,
+        _path_scopes,
+        _with_paths("predict", lambda scope: tokens_of(scope).astype(np.int32)),
+    ),
+    Form("fill_accept_out_cache_loc", _count_path_rows, _path_scopes, _with_paths("out_cache_loc", slots_of)),
+    Form("compact_accepted_to_front", _count_path_rows, _path_scopes, _with_paths("values", _values)),
+    Form("remap_accepted_slots", _count_path_rows, _path_scopes, _pack_rows),
+    Form("fill_bonus_tokens", _count_counts, _count_scopes, _pack_bonus_tokens),
+    Form("fill_accept_target_cache_loc", _count_counts, _count_scopes, _pack_targets),
+    Form("move_kv_cache", lambda nodes: 2 * count_injections(nodes), _move_scopes, _pack_moves),
+    Form(
+        "align_evict_mask_to_page_size",
+        lambda nodes: (2**nodes - 1) * _count_pages(nodes),
+        _eviction_scopes,
+        _pack_evictions,
+    ),
+    Form(
+        "get_src_tgt_cache_loc",
+        lambda nodes: count_drafts(count_paths(nodes, nodes)) * _count_pages(nodes),
+        _paged_path_scopes,
+        _pack_paged_paths,
+    ),
+    Form("get_target_cache_loc", _count_counts, _cut_scopes, _pack_cuts),
+)

@@ -1,0 +1,1 @@
+"""What ``specsim check`` consists of: groups of its options, and its report."""

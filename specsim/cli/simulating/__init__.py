@@ -1,0 +1,1 @@
+"""What ``specsim simulate`` consists of: groups of its options, and what it drafts on."""

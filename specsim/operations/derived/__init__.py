@@ -1,0 +1,1 @@
+"""What follows from the tables: signatures, stubs, the documentation page."""

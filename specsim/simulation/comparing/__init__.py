@@ -1,0 +1,1 @@
+"""Two runs of the same requests, compared as they go."""
