@@ -36,10 +36,9 @@ from specsim.properties.unit_of_work import require_device
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.drafted import counting_drafts
 
-MOST_LOOKS = 8
-"""How many times a law of whole runs gets more examples, where nothing was drafted before."""
-
-EXAMPLES_OF_A_LOOK = 2
+MOST_LOOKS, EXAMPLES_OF_A_LOOK = 5, 2
+"""Looks at more examples while they were vain, and examples of the first; each has one more than the one before, as
+the first two that some releases of Hypothesis draw are small."""
 
 OF_OTHERS = "a worker that the module does not bring"
 """What is left out of a law where a module has workers alone: examples that would try nothing of it."""
@@ -229,7 +228,7 @@ def explore_further(
     for look in range(MOST_LOOKS):
         if not is_vain():
             return
-        explore(one, law, f"{seed} look {look}", EXAMPLES_OF_A_LOOK, is_shrunk)
+        explore(one, law, f"{seed} look {look}", EXAMPLES_OF_A_LOOK + look, is_shrunk)
 
 
 def explore(
