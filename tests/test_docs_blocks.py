@@ -41,8 +41,9 @@ SHOWN = {
     ("schedules.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("soak.md", 1): "what a run prints",
     ("soak.md", 2): "what a failure looks like",
-    ("soak.md", 4): "what a failure looks like",
+    ("soak.md", 4): "what a run prints that came to something too seldom",
     ("soak.md", 5): "what a failure looks like",
+    ("soak.md", 6): "what a failure looks like",
     ("stages.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("stages.md", 3): "what a failure looks like",
 }

@@ -7,7 +7,7 @@ from specsim.gpu.worker.stages import Stages
 from tests.gpu.worker.replays import KINDS, RULED, run_sequences
 from tests.gpu.worker.test_graph_faults import count_once, load_live_rows_alone
 
-NUM_SEQUENCES, NUM_RULED = (200, 200) if DEVICE.type == "cuda" else (8, 4)
+NUM_SEQUENCES, NUM_RULED = (200, 200) if DEVICE.type == "cuda" else (10, 4)
 
 
 @pytest.mark.first

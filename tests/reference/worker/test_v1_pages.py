@@ -105,7 +105,7 @@ ORIGINAL_DRAFT = StepwiseSide.draft
 LEAKED = r"owners of page \d+ = none"
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
-    "beams lie side by side": (StepwiseSide, "draft", drafting_side_by_side, "in front of beam 1"),
+    "beams lie side by side": (StepwiseSide, "draft", drafting_side_by_side, "page of beam 1"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "the first page after was kept": (reclaim, "_move_to_the_front", freeing_all_but(4), LEAKED),
     "nothing was freed": (reclaim, "_move_to_the_front", freeing_all_but(99), LEAKED),
