@@ -26,6 +26,7 @@ from specsim.properties.unit_of_work import (
     checked,
     stopped_by,
 )
+from specsim.simulation.drafted import is_vacuous
 
 RUN_UNIT = "specsim.properties.matrix.units:run_unit"
 REFUSALS_UNIT = "specsim.properties.matrix.units:refusals_unit"
@@ -93,7 +94,7 @@ class CellResult:
     @property
     def is_vacuous(self) -> bool:
         """Whether its engines drafted nothing in any history."""
-        return self.num_histories > 0 and bool(self.drafts) and not self.drafts["proposed"]
+        return is_vacuous(self.num_histories, self.drafts)
 
     @property
     def num_lost(self) -> int:

@@ -154,7 +154,6 @@ SITUATIONS = (
         "certain drafts beside drawn ones",
         ("draft_logits", "draft_temperature"),
         lambda call: call["draft_logits"] is not None and bool((call["draft_temperature"] == 0).any()),
-        share=0.15,
     ),
     Situation(
         "drafts without probabilities", ("draft_probs", "cu_num_drafts"), lambda call: call["draft_probs"] is None

@@ -10,8 +10,7 @@ from specsim.config import SpecConfig
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.properties.composite import composite
-from specsim.properties.runs.choices import Automaton as Automaton
-from specsim.properties.runs.choices import Shifted as Shifted
+from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.properties.runs.histories import VOCABULARY, trees_or_any_scenario
 from specsim.properties.runs.scenario import Adapting, Arrival, Scenario, scenario_of
 from specsim.simulation.models.hash_model import HashModel

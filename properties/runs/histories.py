@@ -12,7 +12,6 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import count_candidates, path_width
 from specsim.properties.composite import composite
-from specsim.properties.runs.play import model_for as model_for
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.models.hash_model import HashModel
 

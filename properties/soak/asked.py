@@ -5,7 +5,7 @@ from random import Random
 
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
-from specsim.properties.runs.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.soak.ruled import rules_for
 from specsim.properties.soak.setups import Setup

@@ -11,8 +11,8 @@ from specsim.algorithms import WORKERS, Drafter
 from specsim.config import SpecConfig
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.runs.drafted import FEW_TOKENS
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.runs.ranks.padded_runs import FEW_TOKENS
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
 

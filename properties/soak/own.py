@@ -6,7 +6,7 @@ from random import Random
 
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.properties.seeds import source_of
-from specsim.properties.soak.aims import Aim
+from specsim.properties.soak.aims import ROUND, Aim, aim_of
 from specsim.properties.soak.algorithms import of_algorithm, with_algorithm
 from specsim.properties.soak.drawing import DrawSetup, with_padding
 from specsim.properties.soak.setups import Setup
@@ -34,6 +34,14 @@ def kinds_of(subject: Subject) -> list[Kind]:
     drafters = {**DRAFTERS, **subject.backend.drafters}
     every = [(name, is_v1) for name in drafters for is_v1 in (False, True)]
     return [(name, is_v1) for name, is_v1 in every if drafters[name].worker_name(is_v1) in subject.backend.workers]
+
+
+def aim_at(subject: Subject, number: int) -> Aim | None:
+    """Return what a machine aims at; the first ones of a round at a worker each, where a module has nothing else."""
+    workers, place = [] if subject.backend.functions else [*subject.backend.workers], number % ROUND
+    if place < len(workers):
+        return Aim(f"the worker {workers[place]}", 1, lambda setup: setup.worker_name == workers[place])
+    return aim_of(number)
 
 
 def draw_machine(subject: Subject, random: Random, draw: DrawSetup, aim: Aim | None = None) -> Setup:

@@ -6,7 +6,7 @@ from inspect import signature
 from specsim.algorithms import Drafter
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.properties.runs.histories import model_for
+from specsim.properties.runs.play import model_for
 from specsim.properties.runs.ranks.padded_runs import padding_for
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup

@@ -13,9 +13,9 @@ from typing import Any
 from specsim.conformance.backend import load
 from specsim.conformance.brought import Brought
 from specsim.properties.seeds import source_of
-from specsim.properties.soak.aims import aim_of
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import Played, play
+from specsim.properties.soak.own import aim_at
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.trace import Traces
@@ -111,7 +111,7 @@ def _repeat(subject: Subject, seed: str, name: str, trace: str) -> Traces:
 
 def _play(subject: Subject, seed: str, name: str) -> Played:
     """Run a machine, which aims at what its number says."""
-    return play(subject, source_of(seed), DRAWN[name], aim_of(_number_of(seed)))
+    return play(subject, source_of(seed), DRAWN[name], aim_at(subject, _number_of(seed)))
 
 
 def _number_of(seed: str) -> int:

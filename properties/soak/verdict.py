@@ -18,6 +18,7 @@ from specsim.properties.soak.tags import (
     least_hits,
     more_steps,
 )
+from specsim.simulation.drafted import is_vacuous
 
 FEWEST_MEASURED = 20_000
 """Steps from which on memory is judged: what is loaded and kept once is there after a fifth of them."""
@@ -43,11 +44,14 @@ def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
     """
     refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
     is_whole = not (is_part or soaked.is_interrupted or soaked.stopped or soaked.failures)
-    is_vain = soaked.num_machines > 0 and bool(soaked.drafts) and not soaked.drafts["proposed"]
     return [
         *soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part),
         *(_shortfalls(soaked) if is_whole else ()),
-        *(["nothing was drafted in any machine; more steps should do"] if is_vain else ()),
+        *(
+            ["nothing was drafted in any machine; more steps should do"]
+            if is_vacuous(soaked.num_machines, soaked.drafts)
+            else ()
+        ),
     ]
 
 

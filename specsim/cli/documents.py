@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from specsim.simulation.drafted import is_vacuous
+
 if TYPE_CHECKING:
     from specsim.properties.unit_of_work import BrokenUnit
 
@@ -74,7 +76,7 @@ class PropertyRecord:
             "seconds": round(self.seconds, 3),
             "first_failed": self.first_failed,
             "drafts": dict(self.drafts) or None,
-            "vacuous": self.examples > 0 and bool(self.drafts) and not self.drafts["proposed"],
+            "vacuous": is_vacuous(self.examples, self.drafts),
         }
 
 

@@ -49,7 +49,7 @@ SECONDS = Count(1, 86_400, "a scope that a day does not exhaust is not small")
 MACHINE = Count(0, 100_000_000, "no run has more steps than that, and a machine takes at least one")
 REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 MACHINES, CONDITIONS = "machines", "conditions"
-"""Properties of a soak: what holds after each step of a machine, and what all machines together have to come to."""
+"""Properties of a soak: what holds after each step of a machine, and what all machines together have to reach."""
 
 
 @click.command(epilog=EXIT_CODES)

@@ -112,9 +112,11 @@ def _tests_of(name: str) -> list[tuple[Place, int]]:
     word = re.compile(rf"\b{re.escape(name)}\b")
     found = []
     for path, text in _test_texts().items():
-        lines = {number for number, line in enumerate(text.splitlines(), 1) if name in text and word.search(line)}
-        naming = [node for node in ast.parse(text).body if not lines.isdisjoint(_lines_of(node))] if lines else []
-        naming = [node for node in naming if not isinstance(node, ast.Import | ast.ImportFrom)]
+        if name not in text:
+            continue
+        lines = {number for number, line in enumerate(text.splitlines(), 1) if word.search(line)}
+        statements = [node for node in ast.parse(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
+        naming = [node for node in statements if not lines.isdisjoint(_lines_of(node))]
         if naming:
             number = sum(isinstance(node, ast.FunctionDef) and node.name.startswith("test_") for node in naming)
             found.append((Place(path, min(lines.intersection(chain.from_iterable(map(_lines_of, naming))))), number))

@@ -1,6 +1,6 @@
 """What becomes of drafts in whole runs: a caller asks for the counts, and the engines that run inside add to them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,6 +41,11 @@ class DraftCounts:
             "rejected": self.verified - self.accepted,
             "cut": self.proposed - self.verified,
         }
+
+
+def is_vacuous(num_runs: int, drafts: Mapping[str, int]) -> bool:
+    """Return whether nothing was drafted in so many runs, by the counts of their engines, if any had a request."""
+    return num_runs > 0 and bool(drafts) and not drafts["proposed"]
 
 
 _COUNTS: ContextVar[DraftCounts | None] = ContextVar("drafts", default=None)

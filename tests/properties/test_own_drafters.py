@@ -13,7 +13,7 @@ from specsim.conformance.backend import load
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
-from specsim.properties.runs.histories import model_for
+from specsim.properties.runs.play import model_for
 from specsim.properties.soak.drawing import draw_brief_texts
 from specsim.properties.soak.history import play
 from specsim.properties.soak.subject import Subject

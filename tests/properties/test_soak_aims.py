@@ -1,6 +1,7 @@
 """Machines of a soak aim at rare conditions, each in its stated share, and meet them."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.properties.soak.aims import AIMS, ROUND, Aim, aim_of
 from specsim.properties.soak.drawing import draw_setup
-from specsim.properties.soak.own import MOST_AIMED, draw_machine
+from specsim.properties.soak.own import MOST_AIMED, aim_at, draw_machine
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import OWN, REQUIRED, SOMETIMES
+from specsim.simulation.loops import loop_of
 from tests.properties.soak_reach import least_of_runs, reach_of_run
 
 
@@ -44,6 +46,18 @@ def test_all_aims_but_one_are_at_tags():
 def test_machines_that_aim_are_found_soon(reference, aim):
     for seed in seeds_of(20):
         assert aim.can_meet(draw_machine(reference, seed, draw_setup, aim))
+
+
+def test_a_round_has_a_machine_of_each_worker_where_a_module_has_nothing_else(reference):
+    workers = ("standalone_v2", "multi_layer_eagle_v1", "dflash_v2")
+    alone = replace(reference.backend, functions={}, other_workers={name: loop_of(name) for name in workers})
+    alone = Subject(replace(alone, worker=None, worker_v1=None))
+    for first in (0, ROUND):
+        seeds = zip(range(first, first + len(workers)), seeds_of(len(workers)), strict=True)
+        drawn = [draw_machine(alone, seed, draw_setup, aim_at(alone, number)) for number, seed in seeds]
+        assert {setup.worker_name for setup in drawn} == {*workers}
+    assert aim_at(alone, len(workers)) is aim_of(len(workers))
+    assert aim_at(reference, 0) is aim_of(0)
 
 
 def test_what_no_machine_can_meet_is_aimed_at_for_so_long(reference):

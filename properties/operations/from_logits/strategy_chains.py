@@ -159,8 +159,8 @@ def chain_block_verification_from_logits(
 def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw blocks of probabilities with coins beside the edges of their fronts, as logits at some temperature.
 
-    Neither side is filtered. A larger vocabulary of the draft ends in tokens that it cannot choose; now and then one
-    request's drafts are certain.
+    Neither side is filtered. A larger vocabulary of the draft ends in tokens that it cannot choose; in every other
+    batch one request's drafts are certain.
     """
     of_laws = draw(chain_block_verification(min(max_requests, 2 if draws_for_interpreter() else 6), is_whole=True))
     counts = np.diff(of_laws["cu_num_drafts"])
@@ -174,7 +174,7 @@ def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
         of_drafts = _logits_of(draft_probs, draft_temperature.repeat(counts)).astype(np.float32)
         more = max(0, source.integer(-2, 2))
         draft_logits = np.pad(of_drafts, ((0, 0), (0, more)), constant_values=-np.inf)
-    if len(counts) and source.integer(0, 2) == 2:
+    if len(counts) and source.integer(0, 1) == 1:
         draft_temperature[source.integer(0, len(counts) - 1)] = 0
     return {
         **of_laws,

@@ -14,7 +14,6 @@ from specsim.host.sampling import SamplingParameters
 from specsim.phases import SyncPlan
 from specsim.properties.composite import composite
 from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
-from specsim.properties.runs.drafted import FEW_TOKENS as FEW_TOKENS
 from specsim.properties.runs.histories import scenarios, tree_scenarios
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Scenario

@@ -12,6 +12,7 @@ from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.property import Property
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.suite.conformance.evidence import NO_EVIDENCE, Evidence
+from specsim.simulation.drafted import is_vacuous
 
 GROUP = "unpromised"
 """What a failure of ``--strict`` is called, before the name of its operation."""
@@ -73,7 +74,7 @@ class PropertyReport:
     @property
     def is_vacuous(self) -> bool:
         """Whether engines ran that drafted nothing in any example, so that no draft was judged."""
-        return self.examples > 0 and bool(self.drafts) and not (self.failed or self.drafts["proposed"])
+        return not self.failed and is_vacuous(self.examples, self.drafts)
 
     @property
     def compared(self) -> int:

@@ -34,7 +34,7 @@ from specsim.properties.suite.conformance.selection import is_runnable
 from specsim.properties.suite.conformance.smaller import TRIES, Broken, smaller
 from specsim.properties.unit_of_work import require_device
 from specsim.rejection import WorkerRefusal
-from specsim.simulation.drafted import counting_drafts
+from specsim.simulation.drafted import counting_drafts, is_vacuous
 
 MOST_LOOKS, EXAMPLES_OF_A_LOOK = 5, 2
 """Looks at more examples while they were vain, and examples of the first; each has one more than the one before, as
@@ -114,7 +114,7 @@ def _run(
         not_compared += near.empty_calls > 0
 
     def is_vain() -> bool:
-        return one.is_slow and examples > 0 and drafts.requests > 0 and not (drafts.proposed or left_out)
+        return one.is_slow and not left_out and is_vacuous(examples, drafts.public())
 
     reach: dict[str, int] = {}
     is_cut = False

@@ -11,7 +11,7 @@ from specsim.gpu.worker.constraints import allowed_tokens
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.constraints import allowed_tokens as allowed_on_host
 from specsim.reference.worker.v2 import ReferenceWorker

@@ -10,7 +10,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.host.dflash import DflashParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Shifted
+from specsim.properties.runs.choices import Shifted
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.comparing.history import first_divergence

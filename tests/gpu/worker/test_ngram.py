@@ -11,7 +11,7 @@ from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import simulating_graphs
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.comparing.history import first_divergence

@@ -10,7 +10,7 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Shifted
+from specsim.properties.runs.choices import Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone

@@ -17,7 +17,7 @@ from specsim.gpu.worker.carried import Carried, WaitingBatch
 from specsim.gpu.worker.transfer import download, upload
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
-from specsim.properties.runs.constrained_runs import Automaton
+from specsim.properties.runs.choices import Automaton
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine

@@ -9,7 +9,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Automaton, Shifted
+from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.comparing.history import first_divergence, first_divergence_of_v1

@@ -12,7 +12,7 @@ from specsim.conformance.completed import Completed
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.stopping import FinishReason
 from specsim.host.truncation import truncate_at_stop
-from specsim.properties.runs.constrained_runs import Automaton
+from specsim.properties.runs.choices import Automaton
 from specsim.properties.runs.sampling.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone

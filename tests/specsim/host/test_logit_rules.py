@@ -3,7 +3,7 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.host.grammar import TableGrammar
 from specsim.host.logit_rules import LogitRules, forbidden_tokens, ruled_logits
-from specsim.properties.runs.constrained_runs import Automaton
+from specsim.properties.runs.choices import Automaton
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection

@@ -9,7 +9,7 @@ from specsim.config import SpecConfig
 from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.runs.constrained_runs import Automaton
+from specsim.properties.runs.choices import Automaton
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
