@@ -96,9 +96,6 @@ SMALLER = (
 )
 """What is run in the place of a command that takes long: the same command, with less of everything."""
 
-ENDS = {"specsim soak my_engine --steps": 3}
-"""Exit codes other than 0, by how commands begin: so short a soak is inconclusive."""
-
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
     ("drawn-drafts.md", 0),
     ("schedules.md", 0),
@@ -212,7 +209,7 @@ def test_every_block_is_of_a_kind_that_is_tried():
 
 def test_what_is_left_out_is_there():
     every = commands()
-    for begins in (CANNOT_RUN, RUN_ELSEWHERE, ENDS):
+    for begins in (CANNOT_RUN, RUN_ELSEWHERE):
         assert [begin for begin in begins if not any(command.startswith(begin) for command in every)] == []
     run = [one for one in every if not one.startswith((*CANNOT_RUN, *RUN_ELSEWHERE))]
     assert [pattern for pattern, _ in SMALLER if not any(re.search(pattern, command) for command in run)] == []
@@ -262,5 +259,4 @@ def test_the_commands_and_the_python_of_the_pages_run(folder):
     whole = install("newest").run(run, folder, GITHUB_STEP_SUMMARY="summary.md")
     assert whole.returncode == 0, whole.stdout
     for line, (code, printed) in zip(lines, json.loads((folder / "ended.json").read_text()), strict=True):
-        expected = next((code for begin, code in ENDS.items() if line.startswith(begin)), 0)
-        assert code == expected, f"{line}\n{printed[-2000:]}"
+        assert code == 0, f"{line}\n{printed[-2000:]}"

@@ -85,7 +85,7 @@ def test_each_command_runs_a_worker_that_stands_alone(specsim, tmp_path, kind, i
 def test_what_the_pages_show_whole_conforms(specsim, tmp_path, name, what):
     shutil.copy(Path(EXAMPLES, f"{name}.py"), tmp_path)
     laws = [f"--property={one.name}" for one in all_properties() if one.name not in REFUSED.get(name, ())]
-    got = specsim("check", name, "--examples", 2, "--seed", 1, "--jobs", 1, *laws)
+    got = specsim("check", name, "--examples", 2, "--slow-examples", 3, "--seed", 4, "--jobs", 1, *laws)
     assert got.exit_code == 0, (got.stdout, got.stderr)
     assert got.stdout.splitlines()[-1].startswith("conforms: ")
     assert f"ran of {name}: {what} " in got.stdout
