@@ -66,17 +66,24 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
 
 
 def mutants_of_sides(
-    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, type]]
+    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> tuple[Mutant, ...]:
-    """Return mutants that have a fault in the draft side of some workers; of each number, what is wrong, and a side."""
+    """Return mutants that have a fault in the draft side of some workers.
+
+    Of each there is its number, what is wrong, and a side, or what injects the fault into the correct one.
+    """
     return tuple(
         Mutant(number, operation, summary, unchanged, workers={name: _with_side(name, side) for name in names})
         for number, summary, side in faults
     )
 
 
-def _with_side(name: str, side: type) -> Callable[..., Worker]:
-    return partial(loop_of(name), make_side=side)
+def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:
+    loop: Any = loop_of(name)
+    if isinstance(side, type):
+        return partial(loop, make_side=side)
+    # What is injected is made when a run asks for it, not when this module is imported.
+    return lambda *given, **named: loop(*given, make_side=side(loop.keywords["make_side"]), **named)
 
 
 def unchanged(correct: Function) -> Function:

@@ -1,0 +1,164 @@
+"""Faults as edits: the correct source of a function, in which one expression or some statements are others."""
+
+import ast
+import inspect
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+class DoesNotFitError(ValueError):
+    """What an edit replaces does not stand in its function exactly once."""
+
+
+def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Function]:
+    """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
+
+    Parameters
+    ----------
+    *pairs : str
+        A piece and its replacement, as often as wanted: an expression, or statements in a row. A piece has to stand
+        in the function exactly once, however it is laid out; an empty replacement leaves statements out.
+    within : callable or str
+        Function, method or class that has the pieces: a name in the module of the correct function (``"_helper"``,
+        ``"Side.method"``), or one of another module, which the correct function then meets edited. The correct
+        function itself by default.
+
+    Raises
+    ------
+    DoesNotFitError
+        When the fault is injected: a piece does not stand there once.
+    """
+
+    def inject(correct: Function) -> Function:
+        edited: Function = edit(correct, *pairs, within=within)
+        return edited
+
+    return inject
+
+
+def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
+    """Return a function or a class as `edited` would inject it.
+
+    What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
+    derive from it.
+    """
+    correct = inspect.unwrap(correct)
+    home, name = correct.__module__, correct.__name__
+    place = within or correct.__qualname__
+    if isinstance(place, str):
+        return _edited_names(home, place, pairs, name)[name]
+    other = inspect.unwrap(place)
+    path = _path(home, other.__module__)
+    faulty = _edited_names(other.__module__, other.__qualname__, pairs, "")
+    for before, after in pairwise(reversed(path)):
+        right = vars(sys.modules[before])
+        changed = {id(right[key]): value for key, value in faulty.items() if right.get(key) is not value}
+        own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
+        faulty = _names(after, _parsed(after), own, {name} if after == home else set())
+    return faulty[name]
+
+
+def _path(home: str, goal: str) -> list[str]:
+    """Return modules that lead from one to another, each having something of the next."""
+    paths, known = deque([[home]]), {home}
+    while paths and paths[0][-1] != goal:
+        path = paths.popleft()
+        used = {str(getattr(value, "__module__", "")) for value in vars(sys.modules[path[-1]]).values()}
+        new = sorted(name for name in used - known if name.startswith("specsim.") and name in sys.modules)
+        known.update(new)
+        paths.extend([*path, name] for name in new)
+    if not paths:
+        raise DoesNotFitError(f"{home} has nothing of {goal}")
+    return paths[0]
+
+
+@cache
+def _edited_names(module_name: str, place: str, pairs: tuple[str, ...], also: str) -> dict[str, Any]:
+    """Return what stands in a module once a function or a class of it is edited."""
+    tree = function = _parsed(module_name)
+    for name in place.split("."):
+        function = next(one for one in function.body if getattr(one, "name", None) == name)
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        _replace(function, old, new, f"{module_name}.{place}")
+    return _names(module_name, ast.fix_missing_locations(tree), {}, {place.partition(".")[0], also})
+
+
+def _parsed(module_name: str) -> Any:
+    return ast.parse(inspect.getsource(sys.modules[module_name]))
+
+
+def _names(module_name: str, tree: Any, changed: dict[str, Any], classes: set[str]) -> dict[str, Any]:
+    """Return what stands in a module with other source; functions are made anew, of classes those that have to be."""
+    module = sys.modules[module_name]
+    names = {**vars(module), **changed}
+    anew = {*changed, *classes}
+    for one in tree.body:
+        bases = {base.id for part in getattr(one, "bases", ()) for base in ast.walk(part) if isinstance(base, ast.Name)}
+        is_anew = isinstance(one, ast.ClassDef) and (one.name in anew or not anew.isdisjoint(bases))
+        if is_anew or isinstance(one, ast.FunctionDef):
+            anew.add(one.name)
+            exec(compile(ast.Module([one], []), str(module.__file__), "exec", dont_inherit=True), names)
+    return names
+
+
+def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
+    sought, instead = ast.parse(dedent(old)).body, ast.parse(dedent(new)).body
+    is_expression = len(sought) == 1 and isinstance(sought[0], ast.Expr) and bool(instead)
+    if is_expression:
+        found = [*_expressions(function, _dumped(sought[0].value))]  # type: ignore[attr-defined]
+    else:
+        found = [*_statements(function, [_dumped(one) for one in sought])]
+    if len(found) != 1:
+        raise DoesNotFitError(f"{where} has {len(found)} times what an edit replaces: {old}")
+    found[0](instead[0].value if is_expression else instead or [ast.Pass()])  # type: ignore[attr-defined]
+
+
+def _expressions(function: ast.AST, sought: str) -> Iterator[Callable[[Any], None]]:
+    """Yield what puts another expression in the place of each that is found."""
+    for node in ast.walk(function):
+        for name, value in ast.iter_fields(node):
+            for place, one in enumerate(value if isinstance(value, list) else [value]):
+                if isinstance(one, ast.expr) and _dumped(one) == sought:
+                    yield _setter(node, name, place if isinstance(value, list) else None, one)
+
+
+def _setter(node: ast.AST, name: str, place: int | None, old: ast.expr) -> Callable[[ast.expr], None]:
+    def put(new: ast.expr) -> None:
+        if hasattr(old, "ctx"):
+            new.ctx = old.ctx  # type: ignore[attr-defined]
+        if place is None:
+            setattr(node, name, new)
+        else:
+            getattr(node, name)[place] = new
+
+    return put
+
+
+def _statements(function: ast.AST, sought: list[str]) -> Iterator[Callable[[list[ast.stmt]], None]]:
+    """Yield what puts other statements in the place of each run of statements that is found."""
+    for node in ast.walk(function):
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None), getattr(node, "finalbody", None)):
+            if isinstance(body, list):
+                dumped = [_dumped(one) for one in body]
+                for start in range(len(body) - len(sought) + 1):
+                    if dumped[start : start + len(sought)] == sought:
+                        yield _slice_setter(body, slice(start, start + len(sought)))
+
+
+def _slice_setter(body: list[ast.stmt], places: slice) -> Callable[[list[ast.stmt]], None]:
+    def put(new: list[ast.stmt]) -> None:
+        body[places] = new
+
+    return put
+
+
+def _dumped(node: ast.AST) -> str:
+    """Return what a piece says, whether it is read or assigned to."""
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()")

@@ -1,0 +1,63 @@
+"""Faults as edits: they fit the source once or say so, and change what is named and nothing beside it."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from specsim.properties.mutants.edits import DoesNotFitError, edit, edited
+from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
+from specsim.reference.verify import lay_out_verify
+from specsim.reference.worker.sides.ngram import NgramSide
+from specsim.rejection import SpecRejection
+from specsim.simulation.ngram import StoringSide
+from specsim.topology import Topology
+
+LAY_OUT = (np.array([0]), np.zeros((1, 8), np.int32), np.array([3]), 2, 5)
+
+
+def test_an_expression_is_another_and_the_rest_stays():
+    faulty = edited("seq_lens[request] + num_queries[request]", "seq_lens[request]", within="lay_out_verify")
+    assert faulty(target_verify_metadata)(*LAY_OUT).cache_seqlens.tolist() == [3]
+    assert target_verify_metadata(*LAY_OUT).cache_seqlens.tolist() == [5]
+
+
+def test_statements_are_left_out_or_are_others():
+    written = "cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]"
+    for new, expected in (("", [0, 0]), ("cu_seqlens_k[request + 1] = 7\ncu_seqlens_k += 1", [1, 8])):
+        faulty = edit(target_verify_metadata, written, new, within=lay_out_verify)
+        assert faulty(*LAY_OUT).cu_seqlens_k.tolist() == expected
+
+
+def test_what_is_assigned_to_can_be_replaced():
+    faulty = edit(argmax_target_predict, "target_predict[row]", "target_predict[row - 1]")
+    assert faulty(np.array([[0, 1], [0, 0], [0, 1]])).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "times"), [("page_size + 7", 0), ("request", 12), ("cache_seqlens = 1", 0), ("req_pool_indices\nx = 1", 0)]
+)
+def test_what_does_not_stand_there_once_is_refused(old, times):
+    with pytest.raises(DoesNotFitError, match=rf"lay_out_verify has {times} times what an edit replaces"):
+        edit(target_verify_metadata, old, "1", within="lay_out_verify")
+
+
+def test_input_is_still_checked():
+    faulty = edit(target_verify_metadata, "first_slots[:num_pages] // page_size", "0", within="lay_out_verify")
+    with pytest.raises(SpecRejection):
+        faulty(*LAY_OUT[:3], 2, 99)
+
+
+def test_a_class_of_another_module_is_met_edited_by_what_derives_from_it():
+    side = edit(NgramSide, "self._end(text)", "self._end(text)[:-1]", within=StoringSide._insert)
+    assert side.__name__ == "NgramSide" and side is not NgramSide
+    assert side.__mro__[1].__name__ == "StoringSide" and not issubclass(side, StoringSide)
+    beside = inspect.getmodule(NgramSide)
+    assert side.draft.__globals__["TextsInput"] is beside.TextsInput
+    assert side.draft.__globals__["masks_of"] is not beside.masks_of
+
+
+def test_a_module_that_leads_nowhere_is_refused():
+    with pytest.raises(DoesNotFitError, match="has nothing of"):
+        edit(argmax_target_predict, "tuple(map(tuple, children))", "()", within=StoringSide._insert)
+    assert build_tree is not edit(build_tree, "children[parent].append(node)", "", within=Topology.from_parents)
