@@ -10,8 +10,8 @@ from specsim.conformance.isolation.heartbeat import staying
 from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.seeds import source_of
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import Failure, build_machine, failure_of, finish, take_turn
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, draw_action
@@ -130,7 +130,7 @@ def shortfalls(counts: Mapping[str, int], cell: Cell) -> list[str]:
     ]
 
 
-def _following(machine: Machine, random: Random) -> Iterator[Asked]:
+def _following(machine: Machine, random: Random) -> Iterator[Arrival]:
     """Yield prompts that continue the texts of some that ended, where texts are kept."""
     ended = [one for one in machine.engine.scheduler.finished if one.finish_reason is not FinishReason.ABORT]
     texts = [one.fill for one in ended if len(one.fill) <= machine.setup.longest_prompt - MOST_FOLLOWING]

@@ -10,8 +10,9 @@ from specsim.counts import ceil_to
 from specsim.host.acceptance import Acceptance
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.runs.steps.budget_runs import OfSurvivals
-from specsim.properties.soak.asked import Asked, draw_asked, with_rules
+from specsim.properties.soak.asked import draw_arrival, with_rules
 from specsim.properties.soak.drafters import chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.memory import required_row_width
@@ -91,9 +92,9 @@ def draw_setup(
     )
 
 
-def draw_request(setup: Setup, random: Random) -> Asked:
+def draw_request(setup: Setup, random: Random) -> Arrival:
     """Draw a request whose prompt has all of a chunk or page after it, and begins like the others."""
-    asked = draw_asked(random, setup)
+    asked = draw_arrival(random, setup)
     page_size, chunk = setup.page_size, setup.schedule.prefill_chunk or 0
     around = max(random.choice((1, 2)) * page_size, chunk) + random.choice((1, 2, 3, 5))
     length = min(around, _longest_first(page_size))
@@ -108,12 +109,12 @@ def draw_request(setup: Setup, random: Random) -> Asked:
     return with_rules(longer, setup)
 
 
-def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
+def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Arrival:
     """Draw a request that goes on where a text ended, as the next turn of a conversation does.
 
     What somebody cached after that end is under the tokens that were rejected, or under no tokens at all.
     """
-    asked = draw_asked(random, setup)
+    asked = draw_arrival(random, setup)
     more = [
         random.choice((0, random.randrange(setup.model.vocab_size))) for _ in range(random.randint(1, MOST_FOLLOWING))
     ]

@@ -131,11 +131,16 @@ class Arrival:
     has_original_logprobs: bool = False
     stop_tokens: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
+    min_new_tokens: int = 0
     context_limit: int | None = None
     sampling: SamplingParameters | None = None
     processor: Shifted | None = None
     grammar: Automaton | OfLength | None = None
     logit_rules: LogitRules | None = None
+
+    def unreported(self) -> "Arrival":
+        """Return the same request without scores and hidden states."""
+        return replace(self, top_logprobs=None, returns_hidden_states=False)
 
     def request(self, number: int) -> Request:
         """Return a fresh request of a number."""

@@ -8,8 +8,8 @@ from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.alone import Drafts, started_from
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.contents import (
     POOLS,
     ExpectedTags,
@@ -64,7 +64,7 @@ class Machine:
         self.setup = setup
         self.reach = Reach()
         self.trace = Trace()
-        self.asked: list[Asked] = []
+        self.asked: list[Arrival] = []
         self.refused: str | None = None
         self.watched: dict[int, Watch] = {}
         self.num_decodes = 0
@@ -124,11 +124,11 @@ class Machine:
         """The sizes that drafts of engines on these pools may have."""
         return self._sides.draftings
 
-    def submit(self, asked: Asked) -> None:
+    def submit(self, asked: Arrival) -> None:
         """Ask for an output; a request that the worker refuses by name counts as never asked for."""
         number = len(self.asked)
-        wants_report = is_telling(self.engine.worker)
-        requests = [asked.request(number, wants_report) for _ in self.engines]
+        reported = asked if is_telling(self.engine.worker) else asked.unreported()
+        requests = [reported.request(number) for _ in self.engines]
         try:
             self._sides.submit(requests)
         except WorkerRefusal as refusal:

@@ -5,7 +5,7 @@ from typing import Any
 
 from specsim.assertion import require
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.padding import Padding, padded_model_of
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
@@ -48,10 +48,10 @@ class Neighbour:
         self.num_asked = 0
         self._num_checked = 0
 
-    def submit(self, asked: Asked) -> None:
+    def submit(self, asked: Arrival) -> None:
         """Ask the other rank for an output; it is greedy, so that plain decoding says what it is."""
         with suppress(WorkerRefusal):
-            self.engine.submit(asked.request(self.num_asked, wants_report=False))
+            self.engine.submit(asked.unreported().request(self.num_asked))
             self.num_asked += 1
 
     def take_turn(self, engine: Engine, padding: Padding) -> Iteration | None:

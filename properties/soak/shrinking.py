@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from specsim.config import SpecConfig
 from specsim.counts import path_width
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import Failure, replay
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
@@ -172,13 +172,13 @@ _PLAIN: tuple[tuple[str, object], ...] = (
 def _simpler_actions(action: Action) -> Iterator[Action]:
     """Yield the same action with one thing of its request simple, or of a shorter prompt."""
     asked = action.argument
-    if not isinstance(asked, Asked):
+    if not isinstance(asked, Arrival):
         return
     for name, plain in _PLAIN:
         is_too_short = name == "max_new_tokens" and asked.min_new_tokens > 1
         if vars(asked)[name] != plain and not is_too_short:
             simpler: dict[str, object] = {name: plain}
-            yield Action(action.rule, Asked(**{**vars(asked), **simpler}))
+            yield Action(action.rule, Arrival(**{**vars(asked), **simpler}))
     for length in (1, len(asked.prompt) // 2):
         if 0 < length < len(asked.prompt):
             yield Action(action.rule, replace(asked, prompt=asked.prompt[-length:]))

@@ -6,7 +6,7 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
@@ -42,7 +42,7 @@ def changing_setup(schedule=IN_TURN, is_v1=False):
 def there_and_back():
     prompts = (3, 1, 4, 1, 5, 9, 2, 6, 5), (3, 1, 4, 1, 5, 8)
     turns = (Action("step"), Action("step"), Action("change engine", 1), Action("step"), Action("change engine", 0))
-    return [*(Action("admit", Asked(prompt, 24)) for prompt in prompts), *turns, *turns]
+    return [*(Action("admit", Arrival(prompt, 24)) for prompt in prompts), *turns, *turns]
 
 
 def with_worker(worker, worker_v1=None):

@@ -10,8 +10,8 @@ from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.alone import run_together
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
@@ -138,7 +138,7 @@ def changing_setup(name, is_v1, other=None):
 def there_and_back(changes=True):
     prompts = (2, 1, 0, 1, 2, 1, 0, 1, 2), (2, 1, 0, 1, 2, 0)
     turns = [Action("step") if turn == "step" else Action("change engine", turn) for turn in TURNS * 2]
-    asked = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
+    asked = [Action("admit", Arrival(prompt, 10)) for prompt in prompts]
     return [*asked, *(turn for turn in turns if changes or turn.rule == "step")]
 
 
@@ -203,8 +203,8 @@ def test_sampled_blocks_may_differ_with_their_company_where_rules_make_tokens_eq
     setup = replace(changing_setup("DFLASH", is_v1=False), max_batch=1, model=HashModel(VOCABULARY, 3550131924, 0.3, 2))
     setup = replace(setup.under(DflashParameters(16)), has_sampling=True, longest_output=16)
     sampling = SamplingParameters(4.0, top_k=5, top_p=0.85, seed=1865367026)
-    ruled = Asked((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
-    beside = Asked((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
+    ruled = Arrival((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
+    beside = Arrival((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
     requests = [ruled.request(0, False), beside.request(1, False)]
     alone, together = (run_together(setup, some)[0].output for some in (requests[:1], requests))
     assert alone != together

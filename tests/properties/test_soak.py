@@ -12,8 +12,8 @@ from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay
@@ -113,7 +113,7 @@ def test_a_prompt_in_chunks_takes_the_room_of_texts_that_no_one_uses():
         page_size=2,
     )
     prompts = [tuple((number * place + number) % VOCABULARY for place in range(30)) for number in (1, 3, 5)]
-    crowd = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
+    crowd = [Action("admit", Arrival(prompt, 10)) for prompt in prompts]
     assert replay(reference(), setup, crowd) is None
 
 
@@ -242,6 +242,6 @@ def test_a_fault_of_another_algorithm_is_found():
     )
     setup = of_algorithm(short_setups(Random(0)), "NGRAM", Random(0))
     setup = replace(setup, is_v1=True, schedule=replace(setup.schedule, is_overlapped=False))
-    actions = [Action("admit", Asked((0, 1, 2, 0, 1), 12))]
+    actions = [Action("admit", Arrival((0, 1, 2, 0, 1), 12))]
     assert replay(subject, setup, actions) is not None
     assert replay(reference(), setup, actions) is None

@@ -7,7 +7,7 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.drawing import draw_setup, with_padding
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
@@ -26,8 +26,8 @@ from specsim.simulation.ranks import Meeting
 from specsim.simulation.schedule import Schedule
 
 STEP, NO_ONE = Action("step"), Action("idle batch")
-EVERYBODY = [Action("admit", Asked((3, 1, 4, 1, number), 16)) for number in range(2)]
-NEXT_DOOR = Action("admit next door", Asked((2, 7, 1), 8))
+EVERYBODY = [Action("admit", Arrival((3, 1, 4, 1, number), 16)) for number in range(2)]
+NEXT_DOOR = Action("admit next door", Arrival((2, 7, 1), 8))
 PADDED = {"is_padded": True}
 RANKED = {"is_padded": True, "is_ranked": True}
 

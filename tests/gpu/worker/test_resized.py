@@ -7,7 +7,7 @@ from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
@@ -31,7 +31,7 @@ def test_workers_of_two_widths_take_turns_on_the_same_pools(is_v1, pool):
         longest_prompt=4,
         longest_output=4,
     )
-    actions = [Action("admit", Asked((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
+    actions = [Action("admit", Arrival((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
     assert replay(Subject(load("specsim.gpu")), setup, actions) is None
 
 
@@ -56,5 +56,5 @@ def test_workers_of_two_parameters_take_turns_on_the_same_pools(name, own, other
         longest_prompt=4,
         longest_output=4,
     )
-    actions = [Action("admit", Asked((3, 1, 3), 4)), STEP, THERE, STEP, BACK]
+    actions = [Action("admit", Arrival((3, 1, 3), 4)), STEP, THERE, STEP, BACK]
     assert replay(Subject(load("specsim.gpu")), setup, actions) is None

@@ -114,4 +114,4 @@ def test_a_failing_history_is_reported_action_by_action(example, capsys):
         run(StuckMachine, 50, 20, phases=(Phase.generate,))
     reported = "\n".join(caught.value.__notes__)
     assert "state.admit" in reported
-    assert "\nadmit Asked(prompt=" in reported
+    assert "\nadmit Arrival(prompt=" in reported
