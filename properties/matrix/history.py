@@ -133,7 +133,7 @@ def shortfalls(counts: Mapping[str, int], cell: Cell) -> list[str]:
 def _following(machine: Machine, random: Random) -> Iterator[Arrival]:
     """Yield prompts that continue the texts of some that ended, where texts are kept."""
     ended = [one for one in machine.engine.scheduler.finished if one.finish_reason is not FinishReason.ABORT]
-    texts = [one.fill for one in ended if len(one.fill) <= machine.setup.longest_prompt - MOST_FOLLOWING]
+    texts = [one.fill for one in ended if len(one.fill) <= machine.setup.texts.longest_prompt - MOST_FOLLOWING]
     if machine.setup.schedule.has_prefix_cache:
         for text in texts[:MOST_CONTINUED]:
             yield draw_following(machine.setup, text, random)

@@ -47,12 +47,12 @@ def _is_padded_alone(setup: Setup) -> bool:
 
 
 def _changes_parameters(setup: Setup) -> bool:
-    return setup.parameters is not None and bool(setup.other_draftings)
+    return setup.has_parameters and bool(setup.others)
 
 
 def _frees_what_a_window_has_passed(setup: Setup) -> bool:
     """Return whether texts outgrow the window: brief ones hardly do."""
-    return setup.model.target_pool is PoolKind.SWA and not setup.is_brief and not setup.is_padded
+    return setup.model.target_pool is PoolKind.SWA and not setup.texts.is_brief and not setup.is_padded
 
 
 def _has_recurrent_states(setup: Setup) -> bool:
@@ -60,27 +60,32 @@ def _has_recurrent_states(setup: Setup) -> bool:
 
 
 def _has_sampling(setup: Setup) -> bool:
-    return setup.has_sampling and not setup.is_padded
+    return setup.texts.has_sampling and not setup.is_padded
 
 
 def _goes_on_after_a_launch(setup: Setup) -> bool:
     """Return whether requests still run when their results come."""
-    return setup.schedule.is_overlapped and not setup.is_brief and not setup.is_padded
+    return setup.schedule.is_overlapped and not setup.texts.is_brief and not setup.is_padded
 
 
 def _is_brief(setup: Setup) -> bool:
-    return setup.is_brief
+    return setup.texts.is_brief
 
 
 def _ends_by_grammars(setup: Setup) -> bool:
     """Return whether many requests with a grammar have their turn."""
-    return setup.has_constraints and setup.num_at_once >= FEW and not setup.has_sampling and not setup.is_padded
+    return (
+        setup.texts.has_constraints
+        and setup.num_at_once >= FEW
+        and not setup.texts.has_sampling
+        and not setup.is_padded
+    )
 
 
 def _has_wide_batches(setup: Setup) -> bool:
     """Return whether many requests run at once, for long, and are soon prefilled."""
-    has_time = setup.longest_output >= LONG and setup.schedule.prefill_chunk is None
-    is_plain = not (setup.has_sampling or setup.has_constraints or setup.is_padded)
+    has_time = setup.texts.longest_output >= LONG and setup.schedule.prefill_chunk is None
+    is_plain = not (setup.texts.has_sampling or setup.texts.has_constraints or setup.is_padded)
     return setup.num_at_once > FEW and has_time and is_plain
 
 

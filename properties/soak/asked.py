@@ -21,7 +21,7 @@ The prompt says which.
 
 def draw_arrival(random: Random, setup: Setup) -> Arrival:
     """Draw a request; most end by their length, the others by any other rule that holds for them."""
-    prompt, max_new_tokens = (_draw_brief_text if setup.is_brief else _draw_text)(random, setup)
+    prompt, max_new_tokens = (_draw_brief_text if setup.texts.is_brief else _draw_text)(random, setup)
     eos_token, context_limit = None, None
     stop_tokens: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
@@ -34,8 +34,8 @@ def draw_arrival(random: Random, setup: Setup) -> Arrival:
         stop_strings = tuple(TOKEN_TEXT(_token(random, setup)) for _ in range(3))
     elif kind == 3:
         context_limit = len(prompt) + random.randint(1, max_new_tokens)
-    sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
-    is_constrained = setup.has_constraints and random.randrange(2) == 0
+    sampling = _draw_sampling(random) if setup.texts.has_sampling and random.randrange(2) else None
+    is_constrained = setup.texts.has_constraints and random.randrange(2) == 0
     asked = Arrival(
         prompt=prompt,
         max_new_tokens=max_new_tokens,
@@ -62,21 +62,21 @@ def with_rules(asked: Arrival, setup: Setup) -> Arrival:
 
 def _draw_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
     """Return a prompt, which may begin like others, and how many tokens may follow."""
-    longest = setup.longest_prompt
+    longest = setup.texts.longest_prompt
     length = min(random.choice((1, 2, 3, 5, 8, longest, random.randint(1, longest))), longest)
-    num_shared = random.choice((0, length // 2, length - 1)) if setup.shared else 0
-    longest = setup.longest_output
+    num_shared = random.choice((0, length // 2, length - 1)) if setup.texts.shared else 0
+    longest = setup.texts.longest_output
     return _begin(random, setup, length, num_shared), random.choice((1, longest, longest, random.randint(1, longest)))
 
 
 def _draw_brief_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
-    length = random.choice((1, 2, setup.longest_prompt))
-    return _begin(random, setup, length, length - 1), random.choice((1, 1, setup.longest_output))
+    length = random.choice((1, 2, setup.texts.longest_prompt))
+    return _begin(random, setup, length, length - 1), random.choice((1, 1, setup.texts.longest_output))
 
 
 def _begin(random: Random, setup: Setup, length: int, num_shared: int) -> tuple[int, ...]:
     """Return a prompt of which so many tokens are shared."""
-    return (*setup.shared[:num_shared], *(_token(random, setup) for _ in range(length - num_shared)))
+    return (*setup.texts.shared[:num_shared], *(_token(random, setup) for _ in range(length - num_shared)))
 
 
 def _token(random: Random, setup: Setup) -> int:

@@ -10,7 +10,7 @@ from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.hashing import digest
 from specsim.phases import DflashDraftInput, DraftInput
-from specsim.properties.soak.loops import reference_loop
+from specsim.properties.runs.play import loop_on
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
@@ -132,8 +132,8 @@ class Fresh:
         self._has_window = window_of(setup.model) > 0
         if self._has_window:
             sizes = replace(sizes, num_swa_slots=sizes.num_slots)
-        self._worker = reference_loop(setup, sizes)
-        self._first = setup.page_size
+        self._worker = loop_on(setup, sizes=sizes)
+        self._first = setup.room.page_size
 
     def carried(self, text: Sequence[int]) -> dict[str, Any]:
         """Return what waits in the row of a text whose last token has no entry in the target."""

@@ -104,7 +104,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup, aim: Ai
             num_steps = len(actions) + finish(machine)
     except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         num_steps, error = len(actions), caught
-    played = Played(num_steps, setup.algorithm)
+    played = Played(num_steps, setup.drafting.drafter)
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked

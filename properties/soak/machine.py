@@ -79,7 +79,7 @@ class Machine:
         self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
         self._has_own_drafts = subject.has_own_drafts(setup)
-        self._fresh = {} if self._has_own_drafts else {setup.drafting: Fresh(setup)}
+        self._fresh = {} if self._has_own_drafts else {setup.drafting.sizes: Fresh(setup)}
         is_compared = setup.compares_drafts and len(self._sides.in_step) == 1 and not setup.drafter.has_memory
         is_compared = is_compared and not self._has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
@@ -161,9 +161,9 @@ class Machine:
             return
         self._sampled.check(self._current_setup)
         self._sides.change(drafting)
-        self._is_reported_anew = self.setup.parameters is not None and self.drafting == drafting
+        self._is_reported_anew = self.setup.has_parameters and self.drafting == drafting
         if drafting not in self._fresh and not self._has_own_drafts:
-            self._fresh[drafting] = Fresh(self.setup.under(drafting))
+            self._fresh[drafting] = Fresh(self.setup.having(sizes=drafting))
 
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
@@ -246,7 +246,7 @@ class Machine:
 
     @property
     def _current_setup(self) -> Setup:
-        return self.setup.under(self.drafting)
+        return self.setup.having(sizes=self.drafting)
 
     @property
     def _priorities(self) -> list[Priorities]:

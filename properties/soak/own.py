@@ -1,7 +1,6 @@
 """Machines of the workers that a module brings: without this, one that brings a drafter alone would seldom meet it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 from specsim.algorithms import DRAFTERS, Drafter
@@ -81,7 +80,7 @@ def _draw_one(subject: Subject, random: Random, draw: DrawSetup, kinds: list[Kin
     setup = with_padding(with_algorithm(plain))
     if not kinds or subject.has_own_worker(setup):
         return setup
-    other = source_of(f"own kind of {setup.shuffle_seed} and {setup.model.seed}")
+    other = source_of(f"own kind of {setup.room.shuffle_seed} and {setup.model.seed}")
     if subject.backend.functions and other.randrange(ONE_IN):
         return setup
     if plain.has_big_drafts:
@@ -92,10 +91,10 @@ def _draw_one(subject: Subject, random: Random, draw: DrawSetup, kinds: list[Kin
 def of_kind(setup: Setup, kind: Kind, random: Random, brought: Mapping[str, Drafter]) -> Setup:
     """Return an EAGLE machine as one of another algorithm or drafter, or of the other kind of worker."""
     name, is_v1 = kind
-    schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
-    setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random, brought.get(name))
-    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, is_v1)}
+    plain = setup.having(is_v1=is_v1, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+    setup = of_algorithm(plain, name, random, brought.get(name))
+    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.room.page_size, is_v1)}
     pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
     stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}
     pools |= stuck
-    return replace(setup, model=replace(setup.model, target_pool=pools[Side.TARGET], draft_pool=pools[Side.DRAFT]))
+    return setup.having(target_pool=pools[Side.TARGET], draft_pool=pools[Side.DRAFT])

@@ -117,7 +117,7 @@ def _change_engine_weight(machine: Machine) -> int:
     """Return how often drafts change; few machines have parameters of their own, which change twice as often."""
     if len(machine.draftings) == 1:
         return 0
-    return 3 if machine.setup.parameters is None else 6
+    return 6 if machine.setup.has_parameters else 3
 
 
 def _change_buckets(machine: Machine, place: int) -> None:

@@ -11,6 +11,8 @@ from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
 
+SHORT_CHAIN = SpecConfig(1, 1, path_width(1))
+
 MOST_REPLAYS = 400
 """Histories that are tried to make one smaller."""
 
@@ -88,70 +90,20 @@ class _Search:
         return replay(self._subject, setup, actions)
 
 
-def _in_turn(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, is_overlapped=False))
-
-
-def _idle_streams(setup: Setup) -> Setup:
-    """Let nothing that is queued run before the host waits for it, nor a result be read before the next launch."""
-    return replace(setup, schedule=replace(setup.schedule, stream_seed=1, depth=None))
-
-
-def _uncached(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, has_prefix_cache=False))
-
-
-def _whole_prompts(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, prefill_chunk=None))
-
-
-def _short_chunks(setup: Setup) -> Setup:
-    if setup.schedule.prefill_chunk is None:
-        return setup
-    return replace(setup, schedule=replace(setup.schedule, prefill_chunk=setup.page_size))
-
-
-def _single_slots(setup: Setup) -> Setup:
-    return replace(setup, page_size=1)
-
-
-def _one_width(setup: Setup) -> Setup:
-    return replace(setup, candidates=(), other_draftings=())
-
-
-def _unranked(setup: Setup) -> Setup:
-    return replace(setup, is_ranked=False)
-
-
-def _unpadded(setup: Setup) -> Setup:
-    return replace(setup, is_padded=False, is_ranked=False)
-
-
-def _short_chain(setup: Setup) -> Setup:
-    return setup if setup.candidates else replace(setup, config=SpecConfig(1, 1, path_width(1)))
-
-
-def _one_row(setup: Setup) -> Setup:
-    return replace(setup, max_batch=1)
-
-
-def _two_rows(setup: Setup) -> Setup:
-    return replace(setup, max_batch=min(setup.max_batch, 2))
-
-
 SIMPLER_SETUPS: tuple[Callable[[Setup], Setup], ...] = (
-    _in_turn,
-    _idle_streams,
-    _uncached,
-    _whole_prompts,
-    _short_chunks,
-    _single_slots,
-    _one_width,
-    _unranked,
-    _unpadded,
-    _short_chain,
-    _one_row,
-    _two_rows,
+    lambda setup: setup.having(is_overlapped=False),
+    # NOTE: nothing that is queued runs before the host waits for it, and no result is read before the next launch.
+    lambda setup: setup.having(stream_seed=1, depth=None),
+    lambda setup: setup.having(has_prefix_cache=False),
+    lambda setup: setup.having(prefill_chunk=None),
+    lambda setup: setup.having(prefill_chunk=setup.schedule.prefill_chunk and setup.room.page_size),
+    lambda setup: setup.having(page_size=1),
+    lambda setup: setup.having(adapting=None, others=()),
+    lambda setup: setup.having(num_ranks=1),
+    lambda setup: setup.having(is_padded=False, num_ranks=1),
+    lambda setup: setup if setup.candidates or setup.has_parameters else setup.having(sizes=SHORT_CHAIN),
+    lambda setup: setup.having(max_batch=1),
+    lambda setup: setup.having(max_batch=min(setup.room.max_batch, 2)),
 )
 """Each makes one thing of a machine simple, or returns it as it is."""
 

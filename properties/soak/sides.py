@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.assertion import require
-from specsim.conformance.completed import Completed
 from specsim.phases import Phase
-from specsim.properties.soak.loops import reference_loop
+from specsim.properties.runs.play import Play, loop_on, parts_of
 from specsim.properties.soak.setups import Setup, config_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import Reason, SpecRejection
@@ -44,18 +43,18 @@ class Sides:
         has_twin = subject.has_own_worker(setup) or setup.is_padded or has_scheduler
         has_twin = has_twin and not subject.has_own_drafts(setup)
         if has_twin and (has_scheduler or not self.schedule.is_overlapped):
-            workers.append(reference_loop(setup, reads=Reads.KEPT))
+            workers.append(loop_on(setup, reads=Reads.KEPT))
             self._parts.append((Subject(REFERENCE), ignore))
         self.engines = self._around(workers)
-        self.drafting = setup.drafting
-        self._known = {setup.drafting: self.engines}
+        self.drafting = setup.drafting.sizes
+        self._known = {self.drafting: self.engines}
         self._reported = ReportedPairs(worker.model.description)
         self._apart: RequestPairs | None = None
         if has_scheduler and not self.is_alone:
             self._apart = RequestPairs(worker.model.description, is_independent=setup.drafts_are_independent)
         self._idle = IdleTurns()
         is_resizable = isinstance(worker, ResizableWorker)
-        self.draftings = (setup.drafting, *(setup.other_draftings if is_resizable else ()))
+        self.draftings = (self.drafting, *(setup.others if is_resizable else ()))
         self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
 
     @property
@@ -103,7 +102,7 @@ class Sides:
             try:
                 self._known[drafting] = self._around([_resized(engine.worker, drafting) for engine in self.engines])
             except SpecRejection as refusal:
-                if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.page_size == 1:
+                if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.room.page_size == 1:
                     raise
                 self.draftings = tuple(known for known in self.draftings if known != drafting)
                 self.untried = f"{type(self.tried.worker).__name__} refuses to be resized: {refusal}"
@@ -160,16 +159,13 @@ def engine_around(
     worker: Worker, setup: Setup, schedule: Schedule, subject: Subject, observer: Observer = ignore
 ) -> Engine:
     """Return an engine of a setup around a worker, with the functions and the scheduler of what is tried."""
-    return Engine(
-        worker,
-        setup.max_batch,
-        setup.shuffle_seed,
-        adaptive=setup.controller(),
-        schedule=schedule,
-        operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
+    return Play(
+        setup.having(schedule=schedule),
+        operations=None if subject.is_reference else parts_of(subject.backend),
+        worker=worker,
         observer=observer,
         make_scheduler=subject.backend.make_scheduler(Scheduler),
-    )
+    ).engine
 
 
 def _require_none(divergence: Divergence | None) -> None:

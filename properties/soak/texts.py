@@ -65,7 +65,7 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
         _compare(request, *_decoded_plainly(setup, request, rules))
-    elif setup.acceptance is Acceptance.TARGET_DRAW or _repeats(setup, request, sampled):
+    elif setup.drafting.acceptance is Acceptance.TARGET_DRAW or _repeats(setup, request, sampled):
         sampled.add(setup, request)
     else:
         _check_end(request)

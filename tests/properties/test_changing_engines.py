@@ -10,7 +10,7 @@ from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -26,13 +26,13 @@ IN_TURN, OVERLAPPED = Schedule(has_prefix_cache=True), Schedule(is_overlapped=Tr
 
 
 def changing_setup(schedule=IN_TURN, is_v1=False):
-    return Setup(
-        config=NARROW,
-        model=MODEL,
-        max_batch=2,
-        schedule=schedule,
+    return setup_of(
+        NARROW,
+        MODEL,
+        2,
+        schedule,
         is_v1=is_v1,
-        other_draftings=(WIDE,),
+        others=(WIDE,),
         num_spare_slots=60,
         longest_prompt=12,
         longest_output=24,
@@ -110,7 +110,7 @@ def test_a_worker_that_stays_as_it_is_says_so():
 
 
 def test_sizes_that_are_refused_on_pages_are_left_out():
-    on_pages = replace(changing_setup(), page_size=2)
+    on_pages = changing_setup().having(page_size=2)
     machine = Machine(with_worker(OnlyChainsOnPages), on_pages)
     machine.change_engine(WIDE)
     assert (machine.drafting, machine.draftings) == (NARROW, (NARROW,))

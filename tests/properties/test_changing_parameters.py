@@ -15,7 +15,7 @@ from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
@@ -120,15 +120,14 @@ def faulty(name, fault):
 def changing_setup(name, is_v1, other=None):
     is_store = name == "NGRAM"
     own = STORE if is_store else BLOCK
-    return Setup(
-        config=own.config,
-        model=HashModel(3 if is_store else VOCABULARY, 5, 0.9),
-        max_batch=2,
-        schedule=Schedule(has_prefix_cache=True),
+    return setup_of(
+        own,
+        HashModel(3 if is_store else VOCABULARY, 5, 0.9),
+        2,
+        Schedule(has_prefix_cache=True),
         is_v1=is_v1,
-        algorithm=name,
-        parameters=own,
-        other_draftings=(other or (STORES["wider"] if is_store else WIDE_BLOCK),),
+        drafter=name,
+        others=(other or (STORES["wider"] if is_store else WIDE_BLOCK),),
         num_spare_slots=80,
         longest_prompt=12,
         longest_output=10,
@@ -200,12 +199,17 @@ def test_machines_say_what_their_engines_may_be_given():
 
 
 def test_sampled_blocks_may_differ_with_their_company_where_rules_make_tokens_equal():
-    setup = replace(changing_setup("DFLASH", is_v1=False), max_batch=1, model=HashModel(VOCABULARY, 3550131924, 0.3, 2))
-    setup = replace(setup.under(DflashParameters(16)), has_sampling=True, longest_output=16)
+    setup = changing_setup("DFLASH", is_v1=False).having(
+        max_batch=1,
+        model=HashModel(VOCABULARY, 3550131924, 0.3, 2),
+        sizes=DflashParameters(16),
+        has_sampling=True,
+        longest_output=16,
+    )
     sampling = SamplingParameters(4.0, top_k=5, top_p=0.85, seed=1865367026)
     ruled = Arrival((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
     beside = Arrival((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
-    requests = [ruled.request(0, False), beside.request(1, False)]
+    requests = [ruled.request(0), beside.request(1)]
     alone, together = (run_together(setup, some)[0].output for some in (requests[:1], requests))
     assert alone != together
     assert replay(Subject(REFERENCE), setup, [Action("admit", one) for one in (ruled, beside)]) is None

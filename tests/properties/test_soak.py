@@ -20,7 +20,7 @@ from specsim.properties.soak.history import Played, finish, play, replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action, apply_action, draw_action
 from specsim.properties.soak.run import Soak, Soaked
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import (
@@ -56,14 +56,14 @@ def reference():
 
 def short_setups(random):
     """Draw machines of few actions: many small ones meet more than a large one."""
-    return replace(draw_setup(random), num_actions=30)
+    return draw_setup(random).having(num_actions=30)
 
 
 def find(fault):
     """Return what the first machine that fails came to, and the steps that all of them took."""
     subject, num_steps = fault.plant(), 0
     for number in count():
-        played = play(subject, Random(f"0 {number}"), lambda random: replace(fault.draw(random), num_actions=30))
+        played = play(subject, Random(f"0 {number}"), lambda random: fault.draw(random).having(num_actions=30))
         num_steps += played.num_steps
         if played.failure is not None or num_steps > MOST_STEPS:
             return played.failure, num_steps
@@ -103,11 +103,11 @@ def test_what_cannot_be_applied_is_left_out():
 
 
 def test_a_prompt_in_chunks_takes_the_room_of_texts_that_no_one_uses():
-    setup = Setup(
-        config=SpecConfig(1, 2, 3),
-        model=HashModel(VOCABULARY, 5),
-        max_batch=1,
-        schedule=Schedule(prefill_chunk=4, has_prefix_cache=True),
+    setup = setup_of(
+        SpecConfig(1, 2, 3),
+        HashModel(VOCABULARY, 5),
+        1,
+        Schedule(prefill_chunk=4, has_prefix_cache=True),
         longest_prompt=30,
         longest_output=10,
         page_size=2,
@@ -219,7 +219,7 @@ def test_machines_of_other_algorithms_live_to_their_ends(name):
 def test_wide_trees_and_every_setup_but_one_in_four_stay_with_eagle():
     setups = [draw_setup(Random(number)) for number in range(200)]
     assert all(with_algorithm(one) is one for one in setups if one.config.num_draft_tokens > MOST_PACKED_NODES)
-    changed = [with_algorithm(one).algorithm for one in setups if with_algorithm(one) is not one]
+    changed = [with_algorithm(one).drafting.drafter for one in setups if with_algorithm(one) is not one]
     assert set(changed) == set(OTHERS)
     assert 30 < len(changed) < 70
 
@@ -241,7 +241,7 @@ def test_a_fault_of_another_algorithm_is_found():
         replace(load("specsim.reference"), other_workers={"ngram": partial(CarelessWorker, make_side=NgramSide)})
     )
     setup = of_algorithm(short_setups(Random(0)), "NGRAM", Random(0))
-    setup = replace(setup, is_v1=True, schedule=replace(setup.schedule, is_overlapped=False))
+    setup = setup.having(is_v1=True, is_overlapped=False)
     actions = [Action("admit", Arrival((0, 1, 2, 0, 1), 12))]
     assert replay(subject, setup, actions) is not None
     assert replay(reference(), setup, actions) is None
