@@ -86,7 +86,7 @@ def test_histories_are_replayed_and_made_smaller(quick_fault):
     subject = quick_fault.plant()
     failure, _ = find(quick_fault)
     assert len(failure.actions) > 10
-    smallest = shrink(subject, failure, 150)
+    smallest = shrink(failure, partial(replay, subject), 150)
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
     assert replay(reference(), smallest.setup, smallest.actions) is None
@@ -94,7 +94,7 @@ def test_histories_are_replayed_and_made_smaller(quick_fault):
 
 def test_nothing_is_tried_without_replays(quick_fault):
     failure, _ = find(quick_fault)
-    assert shrink(quick_fault.plant(), failure, 0).error == failure.error
+    assert shrink(failure, partial(replay, quick_fault.plant()), 0) == failure
 
 
 def test_what_cannot_be_applied_is_left_out():
