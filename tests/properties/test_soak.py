@@ -11,15 +11,17 @@ from specsim.algorithms import DRAFTERS
 from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
+from specsim.conformance.isolation.jobs import Limits
 from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
+from specsim.properties.soak.crashes import Crash, smallest_crash
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action, apply_action, draw_action
-from specsim.properties.soak.run import Soak, Soaked
+from specsim.properties.soak.run import LOADED, RUN_UNIT, Soak, Soaked
 from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
@@ -34,6 +36,7 @@ from specsim.properties.soak.tags import (
     least_hits,
     more_steps,
 )
+from specsim.properties.soak.units import ANY, SoakLimits
 from specsim.properties.soak.verdict import complaints, why_inconclusive
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -90,6 +93,16 @@ def test_histories_are_replayed_and_made_smaller(quick_fault):
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
     assert replay(reference(), smallest.setup, smallest.actions) is None
+
+
+def test_histories_that_end_their_process_are_made_smaller():
+    limits, module = Limits(call=20.0), "tests.properties.crashing_worker"
+    unit = RUN_UNIT, (module, ANY, ("3 0",), SoakLimits())
+    found = smallest_crash(Crash(unit, (LOADED, (module,)), limits, 60))
+    assert found["error"] == "! CRASHED in prefill, action 3: killed by SIGABRT"
+    assert [line.partition("(")[0] for line in found["lines"][1:-1]] == ["1. admit Arrival", "2. admit Arrival"]
+    others = RUN_UNIT, ("specsim.reference", ANY, ("3 7",), SoakLimits())
+    assert smallest_crash(Crash(others, (LOADED, ("specsim.reference",)), limits, 60)) is None
 
 
 def test_nothing_is_tried_without_replays(quick_fault):
