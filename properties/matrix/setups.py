@@ -94,13 +94,7 @@ def draw_request(setup: Setup, random: Random) -> Arrival:
     length = min(around, _longest_first(page_size))
     num_shared = random.choice((length - 1, min(page_size + 2, length - 1)))
     own = tuple(random.randrange(setup.model.vocab_size) for _ in range(length - num_shared))
-    longer = replace(
-        asked,
-        prompt=(*setup.texts.shared[:num_shared], *own),
-        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
-        context_limit=None,
-    )
-    return with_rules(longer, setup)
+    return _longer(asked, (*setup.texts.shared[:num_shared], *own), setup)
 
 
 def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Arrival:
@@ -112,13 +106,13 @@ def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Arrival
     more = [
         random.choice((0, random.randrange(setup.model.vocab_size))) for _ in range(random.randint(1, MOST_FOLLOWING))
     ]
-    longer = replace(
-        asked,
-        prompt=(*text, *more),
-        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
-        context_limit=None,
-    )
-    return with_rules(longer, setup)
+    return _longer(asked, (*text, *more), setup)
+
+
+def _longer(asked: Arrival, prompt: tuple[int, ...], setup: Setup) -> Arrival:
+    """Return a request with another prompt and a longer output."""
+    max_new_tokens = max(asked.max_new_tokens, SHORTEST_OUTPUT)
+    return with_rules(replace(asked, prompt=prompt, max_new_tokens=max_new_tokens, context_limit=None), setup)
 
 
 def _draw_verification(cell: Cell, random: Random) -> Verification | None:

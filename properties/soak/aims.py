@@ -34,22 +34,6 @@ class Aim:
     can_meet: Callable[[Setup], bool]
 
 
-def _has_big_drafts(setup: Setup) -> bool:
-    return setup.has_big_drafts
-
-
-def _is_ranked(setup: Setup) -> bool:
-    return setup.is_ranked
-
-
-def _is_padded_alone(setup: Setup) -> bool:
-    return setup.is_padded and not setup.is_ranked
-
-
-def _changes_parameters(setup: Setup) -> bool:
-    return setup.has_parameters and bool(setup.others)
-
-
 def _frees_what_a_window_has_passed(setup: Setup) -> bool:
     """Return whether texts outgrow the window: brief ones hardly do."""
     return setup.model.target_pool is PoolKind.SWA and not setup.texts.is_brief and not setup.is_padded
@@ -66,10 +50,6 @@ def _has_sampling(setup: Setup) -> bool:
 def _goes_on_after_a_launch(setup: Setup) -> bool:
     """Return whether requests still run when their results come."""
     return setup.schedule.is_overlapped and not setup.texts.is_brief and not setup.is_padded
-
-
-def _is_brief(setup: Setup) -> bool:
-    return setup.texts.is_brief
 
 
 def _ends_by_grammars(setup: Setup) -> bool:
@@ -93,15 +73,15 @@ FEW, LONG = 4, 24
 """Requests, and tokens of an output, of machines whose batches are wide."""
 
 AIMS = (
-    Aim(Tag.BIG.value, 1, _has_big_drafts),
-    Aim(Tag.IDLE_RANK.value, 1, _is_ranked),
-    Aim(Tag.BUCKET.value, 1, _is_padded_alone),
-    Aim(Tag.PARAMETERS.value, 3, _changes_parameters),
+    Aim(Tag.BIG.value, 1, lambda setup: setup.has_big_drafts),
+    Aim(Tag.IDLE_RANK.value, 1, lambda setup: setup.is_ranked),
+    Aim(Tag.BUCKET.value, 1, lambda setup: setup.is_padded and not setup.is_ranked),
+    Aim(Tag.PARAMETERS.value, 3, lambda setup: setup.has_parameters and bool(setup.others)),
     Aim(Tag.SWA.value, 1, _frees_what_a_window_has_passed),
     Aim(Tag.RECURRENT.value, 1, _has_recurrent_states),
     Aim(Tag.FILTERED.value, 1, _has_sampling),
     Aim(Tag.LATE.value, 1, _goes_on_after_a_launch),
-    Aim(Tag.ROW_IN_FLIGHT.value, 3, _is_brief),
+    Aim(Tag.ROW_IN_FLIGHT.value, 3, lambda setup: setup.texts.is_brief),
     Aim(Tag.GRAMMAR.value, 3, _ends_by_grammars),
     Aim("decode iterations of four or more requests", 5, _has_wide_batches),
 )

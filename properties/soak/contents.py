@@ -85,11 +85,17 @@ def check_contents(
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
     for name, kind, tags in [*zip(POOLS, expected.kinds, expected.tags, strict=True)][: 1 + has_draft_tags]:
-        for component, got in enumerate(tags_of(kind, state[name], slots)):
-            if not np.array_equal(got, tags[component, :count]):
-                (position, *_), *_ = np.argwhere(got != tags[component, :count]).tolist()
-                what = f"{name}[{component}] of request {request.request_id} at {position}"
-                require(False, what, got[position].tolist(), tags[component, position].tolist())
+        got = tags_of(kind, state[name], slots)
+        _require_entries(name, request, got, [*tags[: len(got), :count]])
+
+
+def _require_entries(name: str, request: Request, got: Sequence[Array], expected: Sequence[Array]) -> None:
+    """Raise AssertionError at the first position at which a component of a pool has another entry."""
+    for component, (one, other) in enumerate(zip(got, expected, strict=True)):
+        if not np.array_equal(one, other):
+            (position, *_), *_ = np.argwhere(one != other).tolist()
+            what = f"{name}[{component}] of request {request.request_id} at {position}"
+            require(False, what, one[position].tolist(), other[position].tolist())
 
 
 def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
@@ -172,12 +178,7 @@ def check_draft_entries(state: Mapping[str, Any], request: Request, fresh: Fresh
     fresh.carried(request.fill)
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
-    pairs = zip(tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count), strict=True)
-    for component, (got, expected) in enumerate(pairs):
-        if not np.array_equal(got, expected):
-            (position, *_), *_ = np.argwhere(got != expected).tolist()
-            what = f"draft_kv[{component}] of request {request.request_id} at {position}"
-            require(False, what, got[position].tolist(), expected[position].tolist())
+    _require_entries(POOLS[1], request, tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count))
 
 
 def check_hand_over(

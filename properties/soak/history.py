@@ -105,8 +105,8 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup, aim: Ai
         played.num_leaked = machine.num_leaked
         played.trace, played.coverage = str(machine.trace), machine.coverage
         played.reach, played.reused = machine.reach.counts, machine.reuse.counts
-        if machine.untried is not None:
-            played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
+        if machine.sides.untried is not None:
+            played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.sides.untried
         if machine.refused is not None:
             played.untried[f"requests of {setup.worker_name}"] = machine.refused
         if machine.num_decodes:

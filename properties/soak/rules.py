@@ -110,12 +110,12 @@ def _change_steps(machine: Machine, place: int) -> None:
 
 
 def _change_engine(machine: Machine, place: int) -> None:
-    machine.change_engine(machine.draftings[place % len(machine.draftings)])
+    machine.change_engine(machine.sides.draftings[place % len(machine.sides.draftings)])
 
 
 def _change_engine_weight(machine: Machine) -> int:
     """Return how often drafts change; few machines have parameters of their own, which change twice as often."""
-    if len(machine.draftings) == 1:
+    if len(machine.sides.draftings) == 1:
         return 0
     return 6 if machine.setup.has_parameters else 3
 

@@ -29,7 +29,8 @@ class Sides:
     iterations run beside plain ones of the reference. Specsim's own scheduler schedules the reference. Beside a
     scheduler of the implementation it takes other turns, so that requests are compared and not phases
     (``RequestPairs``). An engine of other sizes is made of the worker that runs (``ResizableWorker``); ``untried`` says
-    why there is none, if there is none.
+    why there is none, if there is none. ``drafting`` has the sizes of the drafts of the engines that run, the one that
+    is tried first, and ``draftings`` those that engines on these pools may have.
     """
 
     def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:

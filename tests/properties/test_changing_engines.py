@@ -86,9 +86,9 @@ def test_workers_of_v1_take_turns_too(worker):
 @pytest.mark.parametrize("is_v1", [False, True], ids=["V2", "V1"])
 def test_both_sides_of_a_lockstep_change(is_v1):
     machine = Machine(with_worker(OwnWorker, OwnWorkerV1), changing_setup(is_v1=is_v1))
-    assert machine.draftings == (NARROW, WIDE)
+    assert machine.sides.draftings == (NARROW, WIDE)
     machine.change_engine(WIDE)
-    assert [engine.worker.config for engine in machine.engines] == [WIDE, WIDE]
+    assert [engine.worker.config for engine in machine.sides.engines] == [WIDE, WIDE]
 
 
 @pytest.mark.parametrize("worker", FAULTY, ids=lambda worker: worker.__name__)
@@ -106,15 +106,15 @@ def test_what_an_engine_knows_of_before_another_one_wrote_is_found_out():
 
 def test_a_worker_that_stays_as_it_is_says_so():
     machine = Machine(with_worker(FixedWorker), changing_setup())
-    assert (machine.draftings, machine.untried) == ((NARROW,), "FixedWorker has no resized(config)")
+    assert (machine.sides.draftings, machine.sides.untried) == ((NARROW,), "FixedWorker has no resized(config)")
 
 
 def test_sizes_that_are_refused_on_pages_are_left_out():
     on_pages = changing_setup().having(page_size=2)
     machine = Machine(with_worker(OnlyChainsOnPages), on_pages)
     machine.change_engine(WIDE)
-    assert (machine.drafting, machine.draftings) == (NARROW, (NARROW,))
-    assert machine.untried is not None
-    assert machine.untried.startswith("OnlyChainsOnPages refuses to be resized: BAD_CONFIGURATION")
+    assert (machine.sides.drafting, machine.sides.draftings) == (NARROW, (NARROW,))
+    assert machine.sides.untried is not None
+    assert machine.sides.untried.startswith("OnlyChainsOnPages refuses to be resized: BAD_CONFIGURATION")
     with pytest.raises(SpecRejection):
         Machine(with_worker(OnlyChainsOnPages), changing_setup()).change_engine(WIDE)

@@ -193,9 +193,9 @@ def test_a_store_is_kept_as_long_as_its_own_sizes_are():
 def test_machines_say_what_their_engines_may_be_given():
     setup = changing_setup("NGRAM", is_v1=True)
     machine = Machine(Subject(REFERENCE), setup)
-    assert (machine.draftings, machine.untried) == ((STORE, STORES["wider"]), None)
+    assert (machine.sides.draftings, machine.sides.untried) == ((STORE, STORES["wider"]), None)
     machine.change_engine(STORES["wider"])
-    assert machine.drafting == machine.engine.worker.parameters == STORES["wider"]
+    assert machine.sides.drafting == machine.engine.worker.parameters == STORES["wider"]
 
 
 def test_sampled_blocks_may_differ_with_their_company_where_rules_make_tokens_equal():
