@@ -175,7 +175,7 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
     setup, sampled = draw_law(cell, seed)
 
     def make_engine(operations: CallsByName) -> Engine:
-        return engine_around(loop_on(setup, operations), setup, setup.schedule, subject)
+        return engine_around(loop_on(setup, operations), setup, subject)
 
     return tuple(sampled.runs(parts_of(subject.backend), make_engine))
 
@@ -183,7 +183,7 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
 def _follow_draws(subject: Subject, setup: Setup, sampled: Sampled, tried: LawResult) -> LawResult:
     """Return what came of some seeds; raise AssertionError unless each outputs what the target draws alone by it."""
     roomy = with_room(setup, NUM_DRAWS + 1)
-    engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+    engine = engine_around(subject.worker(roomy), roomy, subject)
     outputs = sampled.play(engine, range(NUM_DRAWS))
     operations = parts_of(subject.backend)
     for seed, output in enumerate(outputs):
@@ -212,7 +212,7 @@ def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequenc
     together = [[place] for place in range(len(runs))] if has_company else [[*range(len(runs))]]
     for places in together:
         roomy = with_room(setup, len(places) + 1)
-        engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+        engine = engine_around(subject.worker(roomy), roomy, subject)
         for place, got in zip(places, sampled.play(engine, [seeds[place] for place in places]), strict=True):
             expected, weight = runs[place].outcome, runs[place].weight
             what = f"output of seed {seeds[place]}, one of the {weight} that lead to one text"
@@ -228,7 +228,7 @@ def _check_frequencies(subject: Subject, setup: Setup, sampled: Sampled, seed: i
         found = Counter[Outcome]()
         for start in range(0, most, SEEDS_IN_A_BATCH):
             first = seed % 2**16 + (look << 20) + start
-            engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+            engine = engine_around(subject.worker(roomy), roomy, subject)
             found.update(sampled.play(engine, range(first, first + min(SEEDS_IN_A_BATCH, most - start))))
         seen.update(found)
         return found

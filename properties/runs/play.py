@@ -12,7 +12,7 @@ from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.host.acceptance import Acceptance
-from specsim.host.stopping import FinishReason
+from specsim.host.stopping import Finish, FinishReason, StopRules
 from specsim.phases import Phase, VerifyInput
 from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.scenario import Scenario
@@ -312,11 +312,16 @@ def model_for(backend: Backend, model: HashModel) -> Model[Any]:
 
 def require_decoded_alone(model: HashModel, request: Request) -> None:
     """Raise AssertionError unless an ended request has output, and ended, as plain decoding does under its rules."""
-    matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
-    output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
+    output, finish = decoded_alone(model, request, request.fresh().rules)
     require(request.output == output, f"output of request {request.request_id}", request.output, output)
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+def decoded_alone(model: HashModel, request: Request, rules: StopRules) -> tuple[list[int], Finish | None]:
+    """Return the output of plain decoding of the prompt of a request under some rules of stopping, and how it ends."""
+    matcher = None if request.grammar is None else request.grammar()
+    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
+    return decode_alone(decoder, request.prompt, rules, matcher)
 
 
 def _described(scenario: Scenario, model: Any) -> Any:

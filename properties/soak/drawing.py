@@ -17,7 +17,6 @@ from specsim.properties.seeds import source_of
 from specsim.properties.soak.setups import AT_REST, Setup, adapting_among, setup_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.turns.priorities import DEPTH
@@ -81,13 +80,12 @@ def with_pools(setup: Setup) -> Setup:
     Recurrent states are not kept by position, so that a machine with a prefix cache has none.
     """
     random = source_of(setup.model.seed)
-    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.room.page_size, setup.is_v1)}
     kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
     for side in Side:
         known = [
             kind
             for kind in (PoolKind if side is Side.TARGET else DRAFT_KINDS)
-            if not (kind is PoolKind.OTHER and side in moving)
+            if not (kind is PoolKind.OTHER and side in setup.moving_sides)
             and not (kind in RECURRENT_KINDS and setup.schedule.has_prefix_cache)
         ]
         if random.randrange(2 if side is Side.TARGET else 4) == 0:

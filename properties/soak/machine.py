@@ -71,11 +71,11 @@ class Machine:
         self.num_wide_decodes = 0
         self.reuse = Reuse(self._end_of)
         self.sides = Sides(subject, setup, self.reach)
-        self._is_overlapped = self.sides.schedule.is_overlapped
+        self._is_overlapped = self.sides.setup.schedule.is_overlapped
         self.padding = Padding(setup, self.reach) if setup.is_padded else None
         if self.padding is not None:
             padded_model_of(self.engine.worker).agree = self.padding
-        self.neighbour = Neighbour(subject, setup, self.sides.schedule, self.reach) if setup.is_ranked else None
+        self.neighbour = Neighbour(subject, self.sides.setup, self.reach) if setup.is_ranked else None
         self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
         self.has_own_drafts = subject.has_own_drafts(setup)

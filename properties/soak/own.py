@@ -1,6 +1,7 @@
 """Machines of the workers that a module brings: without this, one that brings a drafter alone would seldom meet it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 from specsim.algorithms import DRAFTERS, Drafter
@@ -12,7 +13,6 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.models.description import Side
-from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import PoolKind
 
 MOST_TRIES = 50
@@ -93,8 +93,9 @@ def of_kind(setup: Setup, kind: Kind, random: Random, brought: Mapping[str, Draf
     name, is_v1 = kind
     plain = setup.having(is_v1=is_v1, is_overlapped=setup.schedule.is_overlapped and not is_v1)
     setup = of_algorithm(plain, name, random, brought.get(name))
-    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.room.page_size, is_v1)}
-    pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
-    stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}
-    pools |= stuck
-    return setup.having(target_pool=pools[Side.TARGET], draft_pool=pools[Side.DRAFT])
+    model, stuck = setup.model, setup.moving_sides
+    if model.target_pool is PoolKind.OTHER and Side.TARGET in stuck:
+        model = replace(model, target_pool=PoolKind.MHA)
+    if model.draft_pool is PoolKind.OTHER and Side.DRAFT in stuck:
+        model = replace(model, draft_pool=PoolKind.MHA)
+    return setup.having(model=model)

@@ -8,7 +8,9 @@ from specsim.counts import ceil_to, path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.properties.runs.scenario import Adapting, Course, Drafting, Room, Scenario
 from specsim.simulation.memory import required_row_width
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import decode_sizes, most_seen
 from specsim.simulation.schedule import IN_TURN, Schedule
@@ -97,6 +99,12 @@ class Setup(Scenario):
     def configs(self) -> tuple[SpecConfig, ...]:
         """The sizes of all engines that may run in these pools."""
         return self.config, *map(config_of, self.others)
+
+    @property
+    def moving_sides(self) -> set[Side]:
+        """The sides whose entries move between slots, which a pool of another kind does not do."""
+        kinds = (sides_that_move(one.topk, self.room.page_size, self.is_v1) for one in self.configs)
+        return {side for sides in kinds for side in sides}
 
     @property
     def has_big_drafts(self) -> bool:

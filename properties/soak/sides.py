@@ -1,7 +1,6 @@
 """The engine that is tried, and the one that is believed where the two run in lockstep; both change places together."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from specsim.assertion import require
@@ -17,7 +16,6 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWorker, Worker
 
@@ -34,16 +32,15 @@ class Sides:
     """
 
     def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:
-        self._setup = setup
         worker = subject.worker(setup)
         is_v1 = isinstance(worker, SynchronousWorker)
-        self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+        self.setup = setup.having(is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
         has_scheduler = subject.backend.scheduler is not None
         has_twin = subject.has_own_worker(setup) or setup.is_padded or has_scheduler
         has_twin = has_twin and not subject.has_own_drafts(setup)
-        if has_twin and (has_scheduler or not self.schedule.is_overlapped):
+        if has_twin and (has_scheduler or not self.setup.schedule.is_overlapped):
             workers.append(loop_on(setup, reads=Reads.KEPT))
             self._parts.append((Subject(REFERENCE), ignore))
         self.engines = self._around(workers)
@@ -103,7 +100,7 @@ class Sides:
             try:
                 self._known[drafting] = self._around([_resized(engine.worker, drafting) for engine in self.engines])
             except SpecRejection as refusal:
-                if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.room.page_size == 1:
+                if refusal.reason is not Reason.BAD_CONFIGURATION or self.setup.room.page_size == 1:
                     raise
                 self.draftings = tuple(known for known in self.draftings if known != drafting)
                 self.untried = f"{type(self.tried.worker).__name__} refuses to be resized: {refusal}"
@@ -150,18 +147,14 @@ class Sides:
 
     def _around(self, workers: list[Worker]) -> list[Engine]:
         """Return an engine around each worker."""
-        return [self._engine(worker, *parts) for worker, parts in zip(workers, self._parts, strict=True)]
-
-    def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
-        return engine_around(worker, self._setup, self.schedule, subject, observer)
+        parts = zip(workers, self._parts, strict=True)
+        return [engine_around(worker, self.setup, subject, observer) for worker, (subject, observer) in parts]
 
 
-def engine_around(
-    worker: Worker, setup: Setup, schedule: Schedule, subject: Subject, observer: Observer = ignore
-) -> Engine:
+def engine_around(worker: Worker, setup: Setup, subject: Subject, observer: Observer = ignore) -> Engine:
     """Return an engine of a setup around a worker, with the functions and the scheduler of what is tried."""
     return Play(
-        setup.having(schedule=schedule),
+        setup,
         operations=None if subject.is_reference else parts_of(subject.backend),
         worker=worker,
         observer=observer,

@@ -85,7 +85,7 @@ def module(**functions):
 def play(backend, one):
     """Run all requests to their ends; one is retracted on the way."""
     subject = Subject(backend)
-    engine: Engine = engine_around(subject.worker(one), one, one.schedule, subject)
+    engine: Engine = engine_around(subject.worker(one), one, subject)
     for request in REQUESTS:
         engine.submit(request.fresh())
     for number in range(200):
