@@ -140,7 +140,7 @@ class Course:
 def run_course(subject: Subject, setup: Setup, choose: Callable[[Machine], Iterable[Action]]) -> Course:
     """Build a machine, apply the actions that are chosen for it, as far as they can be, and run it to its end.
 
-    The supervisor of this process is told which worker is built and what is done.
+    It reports to the supervisor of this process which worker it builds and what it does.
     """
     course, note = Course(setup), NOTE.get()
     try:
