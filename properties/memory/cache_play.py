@@ -1,11 +1,13 @@
-"""A prefix cache beside a plain dictionary from whole texts to slots; every event compares the two."""
+"""A prefix cache beside a plain dictionary from whole texts to slots."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from specsim.properties.laws.checks import refuses, require
+from specsim.properties.memory.beside import compare
 from specsim.properties.memory.strategy import CacheHistory, Event
 from specsim.rejection import Reason
 from specsim.simulation.memory.protocols import KeyUnit, PrefixCache
@@ -100,26 +102,23 @@ class CachePlay:
         self.gone: set[int] = set()
         self.unused_pages = list(range(1, 400))
 
-    def play(self, events: Sequence[Event]) -> None:
-        """Let everything happen and compare after each event; at last, forget all, piece by piece.
+    def end(self) -> None:
+        """Forget all, piece by piece.
 
         Half of what was ever found is kept, and every text used once more, until the rest is gone, so that pieces meet
         that were not leaves together.
         """
-        for event in events:
-            self.happen(event)
-            self.compare(f"after {event}")
         for place, (front, node) in enumerate(self.found):
             if place % 2 and front and place not in self.gone:
                 self.cache.lock(node)
                 self.plain.locks[front] += 1
         for key in self.keys:
             self.match(key)
-        self.compare("with half of it locked")
+        compare(self, "with half of it locked")
         self.forget()
         for _ in range(self.plain.locks.total()):
             self.unlock(0)
-        self.compare("at the end")
+        compare(self, "when all is unlocked")
         self.forget()
         require(self.cache.num_cached == 0, "num_cached when nothing is kept", self.cache.num_cached, 0)
 
@@ -218,15 +217,11 @@ class CachePlay:
             last = [*fresh[:-1], fresh[-1] + self.size]
             refuses(Reason.INCONSISTENT_LENGTHS, partial(self.cache.insert, key, last))
 
-    def compare(self, when: str) -> None:
-        """Raise AssertionError unless the cache and the dictionary have the same."""
+    def seen(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield what the dictionary has of the cache."""
         plain = self.plain
-        num_unlocked = self.size * sum(len(plain.piece(end)) for end in plain.unlocked)
         slots = sorted(slot for page in plain.pages.values() for slot in page)
-        for what, got, expected in (
-            ("page_size", self.cache.page_size, self.size),
-            ("num_cached", self.cache.num_cached, len(slots)),
-            ("num_evictable", self.cache.num_evictable, num_unlocked),
-            ("slots", sorted(self.cache.slots), slots),
-        ):
-            require(got == expected, f"{what} {when}", got, expected)
+        yield "page_size", self.cache.page_size, self.size
+        yield "num_cached", self.cache.num_cached, len(slots)
+        yield "num_evictable", self.cache.num_evictable, self.size * sum(map(len, map(plain.piece, plain.unlocked)))
+        yield "slots", sorted(self.cache.slots), slots

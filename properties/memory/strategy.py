@@ -44,12 +44,13 @@ class Event:
 
 @dataclass(frozen=True)
 class AllocatorHistory:
-    """A pool and what happens to it."""
+    """A pool and what happens to it; with SWA pages a second one."""
 
     page_size: int
     num_pages: int
     shuffle_seed: int | None
     events: tuple[Event, ...]
+    num_swa_pages: int = 0
 
     @property
     def num_slots(self) -> int:
@@ -97,22 +98,14 @@ def _decoded(kinds: tuple[str, ...], code: int) -> Event:
     return Event(kinds[kind], _BATCHES[batch], counts)
 
 
-@dataclass(frozen=True)
-class SwaHistory:
-    """Two pools, one of them perhaps smaller, and what happens to them."""
-
-    page_size: int
-    num_pages: int
-    num_swa_pages: int
-    events: tuple[Event, ...]
-
-
-def swa_histories() -> st.SearchStrategy[list[SwaHistory]]:
-    """Draw histories of two pools."""
+def swa_histories() -> st.SearchStrategy[list[AllocatorHistory]]:
+    """Draw histories of two pools, the second one perhaps smaller."""
     pools = st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 9), st.sampled_from([0, 0, 1, 3]))
     drawn = st.tuples(pools, histories(SWA_EVENTS, 12))
     return st.lists(
-        drawn.map(lambda one: SwaHistory(one[0][0], one[0][1], max(1, one[0][1] - one[0][2]), one[1])),
+        drawn.map(
+            lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2])),
+        ),
         min_size=2,
         max_size=9,
     )
