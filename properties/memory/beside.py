@@ -21,7 +21,7 @@ class Beside(Protocol):
         """Bring what was begun to its end."""
 
 
-def play(beside: Beside, events: Sequence[Event]) -> None:
+def play_beside(beside: Beside, events: Sequence[Event]) -> None:
     """Let everything happen, and compare before, after each event and at the end."""
     compare(beside, "at the start")
     for event in events:

@@ -7,7 +7,7 @@ from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.properties.laws.checks import refuses, require, require_equal, state
 from specsim.properties.memory.allocator_play import AllocatorPlay
-from specsim.properties.memory.beside import play
+from specsim.properties.memory.beside import play_beside
 from specsim.properties.memory.cache_play import CachePlay
 from specsim.properties.memory.planted_ledgers import (
     WRONG,
@@ -40,13 +40,13 @@ from specsim.rejection import Reason
 def slots_come_from_the_front_and_return_behind(backend: Backend, history: AllocatorHistory) -> None:
     """Slots are handed out first come, first served, and a refused call changes nothing."""
     allocator = backend.host("SlotAllocator")(history.num_slots, shuffle_seed=history.shuffle_seed)
-    play(AllocatorPlay(allocator, history), history.events)
+    play_beside(AllocatorPlay(allocator, history), history.events)
 
 
 def pages_come_from_the_front_and_return_before(backend: Backend, history: AllocatorHistory) -> None:
     """A request fills its last page before it gets another, and pages that return go out again first."""
     allocator = backend.host("PageAllocator")(history.num_slots, history.page_size, shuffle_seed=history.shuffle_seed)
-    play(AllocatorPlay(allocator, history), history.events)
+    play_beside(AllocatorPlay(allocator, history), history.events)
 
 
 def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHistory) -> None:
@@ -77,7 +77,7 @@ def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: l
         size, part = history.page_size, "PageAllocator" if history.page_size > 1 else "SlotAllocator"
         sizes = [size] if size > 1 else []
         pools = [backend.host(part)(n, *sizes) for n in (history.num_slots, (history.num_swa_pages + 1) * size)]
-        play(AllocatorPlay(backend.host("SwaAllocator")(*pools), history), history.events)
+        play_beside(AllocatorPlay(backend.host("SwaAllocator")(*pools), history), history.events)
 
 
 def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, int, int]) -> None:
@@ -94,7 +94,7 @@ def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, i
 def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
     """What is matched, kept and forgotten is what a plain dictionary of whole texts says."""
     for history in histories:
-        play(CachePlay(backend.host("RadixCache")(history.page_size), history), history.events)
+        play_beside(CachePlay(backend.host("RadixCache")(history.page_size), history), history.events)
 
 
 def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
