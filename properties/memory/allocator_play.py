@@ -5,7 +5,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-from specsim.properties.laws.checks import refuses, require
+from specsim.properties.laws.checks import refuses, require, require_same
 from specsim.properties.memory.beside import require_refused
 from specsim.properties.memory.plain_pages import PlainPages, PlainPools
 from specsim.properties.memory.strategy import MOST_REQUESTS, AllocatorHistory, Event
@@ -21,7 +21,7 @@ class AllocatorPlay:
         first = list(allocator.free_pages)
         require(sorted(first) == pages, "free pages at the start", first, pages)
         if history.shuffle_seed is None:
-            require(first == pages, "free pages at the start", first, pages)
+            require_same("free pages at the start", first, pages)
         self.pools = PlainPools(size, history.num_pages, history.num_swa_pages) if history.num_swa_pages else None
         self.plain: PlainPages = self.pools or PlainPages(size, first)
         self.held: list[list[int]] = [[] for _ in range(MOST_REQUESTS)]
@@ -77,8 +77,7 @@ class AllocatorPlay:
         if expected is None:
             refuses(Reason.OUT_OF_SLOTS, lambda: self._extended(held, counts))
             return
-        got = self._extended(held, counts)
-        require(got == expected, "slots of the extended requests", got, expected)
+        require_same("slots of the extended requests", self._extended(held, counts), expected)
         for slots, more in zip(held, expected, strict=True):
             slots += more
 
@@ -87,10 +86,9 @@ class AllocatorPlay:
         before, plain = self.allocator.backup(), deepcopy(self.plain)
         expected = plain.extend(held, counts)
         if expected is not None:
-            got = self._extended(held, counts)
-            require(got == expected, "borrowed slots", got, expected)
+            require_same("borrowed slots", self._extended(held, counts), expected)
             for what, seen, there in plain.seen(self.allocator):
-                require(seen == there, f"{what} while slots are borrowed", seen, there)
+                require_same(f"{what} while slots are borrowed", seen, there)
         self.allocator.restore(before)
 
     def allocate(self, num_pages: int) -> None:
@@ -101,7 +99,7 @@ class AllocatorPlay:
             refuses(Reason.OUT_OF_SLOTS, lambda: self.allocator.allocate(count))
             return
         got = self.allocator.allocate(count)
-        require(got == expected[0], "allocated slots", got, expected[0])
+        require_same("allocated slots", got, expected[0])
         self.loose += got
 
     def give_back(self, slots: list[int], num_kept: int) -> None:

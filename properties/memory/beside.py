@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from specsim.properties.laws.checks import refuses, require
+from specsim.properties.laws.checks import refuses, require_same
 from specsim.properties.memory.strategy import Event
 from specsim.rejection import Reason
 
@@ -34,7 +34,7 @@ def play_beside(beside: Beside, events: Sequence[Event]) -> None:
 def compare(beside: Beside, when: str) -> None:
     """Raise AssertionError unless a part has what stands beside it."""
     for what, got, expected in beside.seen():
-        require(got == expected, f"{what} {when}", got, expected)
+        require_same(f"{what} {when}", got, expected)
 
 
 def require_refused(beside: Beside, reason: Reason, call: Callable[[], Any]) -> None:

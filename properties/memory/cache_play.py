@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from specsim.properties.laws.checks import refuses, require
+from specsim.properties.laws.checks import refuses, require_same
 from specsim.properties.memory.beside import compare
 from specsim.properties.memory.strategy import CacheHistory, Event
 from specsim.rejection import Reason
@@ -120,7 +120,7 @@ class CachePlay:
             self.unlock(0)
         compare(self, "when all is unlocked")
         self.forget()
-        require(self.cache.num_cached == 0, "num_cached when nothing is kept", self.cache.num_cached, 0)
+        require_same("num_cached when nothing is kept", self.cache.num_cached, 0)
 
     def forget(self) -> None:
         """Forget one piece after the other until nothing comes back."""
@@ -151,8 +151,7 @@ class CachePlay:
         """Match a key; what is found is that of the dictionary."""
         front = self.plain.match(key)
         got = self.cache.match(key)
-        expected = tuple(self.plain.slots_of(front))
-        require(got.slots == expected, "matched slots", got.slots, expected)
+        require_same("matched slots", got.slots, tuple(self.plain.slots_of(front)))
         self.found.append((front, got.node))
 
     def insert(self, key: Key, num_reused: int) -> None:
@@ -163,9 +162,7 @@ class CachePlay:
         pages, self.unused_pages = self.unused_pages[:num_pages], self.unused_pages[num_pages:]
         filled = [page * self.size + place for page in pages for place in range(self.size)]
         slots = [*reused, *filled][: len(key)]
-        expected = self.plain.insert(key, slots)
-        got = self.cache.insert(key, slots)
-        require(got == expected, "units that were cached before", got, expected)
+        require_same("units that were cached before", self.cache.insert(key, slots), self.plain.insert(key, slots))
 
     def lock(self, key: Key, place: int) -> None:
         """Match and lock a key, or lock what was found before; what is gone cannot be locked."""
@@ -197,7 +194,7 @@ class CachePlay:
         """Evict; the slots that come back are those of the dictionary, in their order, and are filled again."""
         expected = self.plain.evict(count)
         got = self.cache.evict(count)
-        require(got == expected, "evicted slots", got, expected)
+        require_same("evicted slots", got, expected)
         self.gone |= {place for place, (front, _) in enumerate(self.found) if front and front not in self.plain.pages}
         self.unused_pages = [*dict.fromkeys(slot // self.size for slot in got), *self.unused_pages]
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.player import MemoryState
 
 
@@ -30,7 +30,7 @@ def _check_owners(play: MemoryState, when: str) -> None:
         owners == expected, f"owners of pages {when}", sorted((owners - expected) + (expected - owners)), "one each"
     )
     rows = sorted(one.holding.books.row for one in play.players)
-    require(rows == sorted(memory.rows.owned), f"rows {when}", rows, sorted(memory.rows.owned))
+    require_same(f"rows {when}", rows, sorted(memory.rows.owned))
     require(len(set(rows)) == len(rows) and 0 not in rows, f"rows {when}", rows, "distinct, without 0")
 
 
@@ -44,8 +44,7 @@ def _check_swa_owners(play: MemoryState, when: str) -> None:
         slots = [play.device.slot(books.row, place) for place in range(books.num_protected, books.num_allocated)]
         owned += [play.device.swa_slot(slot) for slot in slots]
         reported = memory.swa.swa_slots(slots)
-        there = tuple(map(play.device.swa_slot, slots))
-        require(reported == there, f"SWA slots of request {player.name} {when}", reported, there)
+        require_same(f"SWA slots of request {player.name} {when}", reported, tuple(map(play.device.swa_slot, slots)))
     owners = Counter(memory.swa.swa.free_pages)
     owners.update({slot // size for slot in owned if slot})
     shared = [slot for slot, count in Counter(owned).items() if slot and count > 1]
@@ -58,7 +57,7 @@ def _check_swa_owners(play: MemoryState, when: str) -> None:
 def _check_lengths(play: MemoryState, when: str) -> None:
     for player in play.players:
         books, what = player.holding.books, f"of request {player.name} {when}"
-        require(books.num_committed == player.num_known, f"num_committed {what}", books.num_committed, player.num_known)
+        require_same(f"num_committed {what}", books.num_committed, player.num_known)
         lengths = [0, books.num_protected, books.num_committed, books.num_allocated, play.memory.row_width]
         require(all(one <= other for one, other in pairwise(lengths)), f"lengths {what}", lengths, "ascending")
         require(books.num_protected % play.size == 0, f"num_protected {what}", books.num_protected, "whole pages")
@@ -67,8 +66,7 @@ def _check_lengths(play: MemoryState, when: str) -> None:
         in_map = [play.device.slot(books.row, position) for position in range(books.num_allocated)]
         require(in_map == player.holding.slots, f"slots {what}", player.holding.slots, in_map)
         for position, slot in enumerate(in_map):
-            place = slot % play.size
-            require(place == position % play.size, f"place of position {position} {what}", place, position % play.size)
+            require_same(f"place of position {position} {what}", slot % play.size, position % play.size)
 
 
 def _check_texts(play: MemoryState, when: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from specsim.properties.laws.checks import refuses, require
+from specsim.properties.laws.checks import refuses, require, require_same
 from specsim.properties.memory.strategy import Event
 from specsim.rejection import Reason
 from specsim.simulation.memory import Export, ExportLengths, Exports
@@ -62,8 +62,7 @@ class ExportsPlay:
         while num_same < min(len(before), len(pages)) and before[num_same] == pages[num_same]:
             num_same += 1
         transfer = self.exports.begin(name, export)
-        expected = tuple(slots[num_same * size :])
-        require(transfer.slots == expected, f"slots that leave of {name}", transfer.slots, expected)
+        require_same(f"slots that leave of {name}", transfer.slots, tuple(slots[num_same * size :]))
         require(transfer.number not in self.read, "number of a transfer", transfer.number, "another one")
         self.left[name], self.read[transfer.number] = list(pages), pages[num_same:]
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import Kind, names_of
-from specsim.properties.laws.checks import refuses, require, require_equal, state
+from specsim.properties.laws.checks import refuses, require, require_equal, require_same, state
 from specsim.properties.memory.allocator_play import AllocatorPlay
 from specsim.properties.memory.beside import play_beside
 from specsim.properties.memory.cache_play import CachePlay
@@ -67,7 +67,7 @@ def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHis
         for foreign in (0, history.num_rows, *free):
             refuses(Reason.DOUBLE_FREE, partial(rows.free, [*owned, foreign]))
         refuses(Reason.COUNT_OUT_OF_RANGE, lambda: rows.allocate(-1))
-        require(rows.num_free == len(free), "num_free", rows.num_free, len(free))
+        require_same("num_free", rows.num_free, len(free))
         require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
 
 
@@ -88,7 +88,7 @@ def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, i
     while num_after + page_size <= next_position and not seen & set(range(num_after, num_after + page_size)):
         num_after += page_size
     got = backend.host("num_behind_window")(next_position, window, page_size)
-    require(got == num_after, f"positions before a window of {window} at {next_position}", got, num_after)
+    require_same(f"positions before a window of {window} at {next_position}", got, num_after)
 
 
 def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
@@ -106,11 +106,9 @@ def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
     kept = cache.match(other).node
     cache.match(front + tail)
     cache.lock(kept)
-    forgotten = tuple(cache.evict(page_size))
-    require(forgotten == tail, "forgotten beside a locked text", forgotten, tail)
+    require_same("forgotten beside a locked text", tuple(cache.evict(page_size)), tail)
     cache.unlock(kept)
-    forgotten = tuple(cache.evict(page_size))
-    require(forgotten == other, "forgotten of a text and a front that was used later", forgotten, other)
+    require_same("forgotten of a text and a front that was used later", tuple(cache.evict(page_size)), other)
 
 
 def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:

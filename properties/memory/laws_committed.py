@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import refuses, require, state
+from specsim.properties.laws.checks import refuses, require_same, state
 from specsim.properties.memory.beside import play_beside
 from specsim.properties.memory.exported import Known, Watched, require_committed
 from specsim.properties.memory.exports_play import ExportsPlay
@@ -34,8 +34,7 @@ def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> 
             continue
         positions_of = Counter(position // case.page_size for position in left)
         expected = sum(number == case.page_size for number in positions_of.values())
-        got = ask()
-        require(got == expected, f"pages of {case} that leave", got, expected)
+        require_same(f"pages of {case} that leave", ask(), expected)
         lengths = (case.num_written, case.num_tokens)
         for wrong in (
             (*lengths, len(left) + 1, case.page_size, case.num_final),
@@ -70,8 +69,7 @@ def another_engine_loads_what_every_cache_has(backend: Backend, cases: list[Load
         if any(position - position % case.page_size < case.window_start for position in seen if case.window):
             refuses(Reason.UNMAPPED_SLOT, ask)
             continue
-        got = ask()
-        require(got == len(there), f"positions of {case} that are loaded", got, len(there))
+        require_same(f"positions of {case} that are loaded", ask(), len(there))
 
 
 def what_leaves_memory_is_committed_text(backend: Backend, histories: list[MemoryHistory]) -> None:
@@ -112,10 +110,10 @@ def _check(play: MemoryState, player: Player, what: str, text: list[int]) -> Non
     for position, slot in enumerate(export.slots):
         of_target, of_draft = play.device.tags(player.text, position)
         got = play.device.target.get(slot)
-        require(got == of_target, f"tag of slot {slot}, which leaves as position {position} of {what}", got, of_target)
+        require_same(f"tag of slot {slot}, which leaves as position {position} of {what}", got, of_target)
         if position < export.lengths.draft:
             got = play.device.draft.get(slot)
-            require(got == of_draft, f"draft tag of slot {slot} at position {position} of {what}", got, of_draft)
+            require_same(f"draft tag of slot {slot} at position {position} of {what}", got, of_draft)
     refused = partial(play.part("export_text"), memory, player.holding, text)
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, ExportLengths(known, known + 1), tokens))
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, ExportLengths(known, known, known + 1), tokens))

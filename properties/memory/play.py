@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.checks import check_memory
 from specsim.properties.memory.leaving import leave, refused, retract
 from specsim.properties.memory.player import MemoryState, Player
@@ -35,9 +35,8 @@ def empty(play: MemoryState) -> None:
         require(seen == play.history.num_swa_pages * play.size, "free and cached SWA slots at the end", seen, "all")
     require(left == play.history.num_pages * play.size, "free and cached slots at the end", left, "all")
     if cache is not None:
-        require(cache.num_evictable == cache.num_cached, "evictable slots", cache.num_evictable, cache.num_cached)
-    rows = play.memory.rows.num_free
-    require(rows == play.history.num_rows - 1, "free rows at the end", rows, play.history.num_rows - 1)
+        require_same("evictable slots", cache.num_evictable, cache.num_cached)
+    require_same("free rows at the end", play.memory.rows.num_free, play.history.num_rows - 1)
 
 
 def happen(play: MemoryState, event: Event) -> None:
@@ -130,8 +129,7 @@ def _chunk(play: MemoryState, length: int) -> None:
     play.assign(play.part("publish_prefix")(play.memory, player.holding, player.text[:end]))
     play.published.append(tuple(player.text[:end]))
     whole = 0 if play.memory.cache is None else len(play.key(player.text[:end])) // play.size * play.size
-    got = player.holding.books.num_protected
-    require(got == whole, "positions that the cache has of a filled chunk", got, whole)
+    require_same("positions that the cache has of a filled chunk", player.holding.books.num_protected, whole)
 
 
 def _fits(play: MemoryState, end: int, player: Player) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from specsim.assertion import require
 from specsim.counts import ceil_to
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.state import World
 from specsim.simulation.memory import Books, new_tokens_required_next_decode
 from specsim.simulation.requests import Request
@@ -51,7 +52,7 @@ class Room:
         """Raise AssertionError unless the right ones gave way."""
         got = [request.request_id for request in (*given_back, *ended)]
         expected = [request.request_id for request in self.holders[::-1][: len(got)]]
-        require(got == expected, "requests that give way to a decode", got, expected)
+        require_same("requests that give way to a decode", got, expected)
         if not got:
             return
         require(self.num_available < self.num_needed, "slots that a decode found", self.num_available, "enough for all")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require, require_kind
 from specsim.config import SpecConfig
 from specsim.counts import count_tokens
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.device import Verified
 from specsim.properties.suite.small_scopes.events import Event
 from specsim.properties.suite.small_scopes.reclaim import reclaim
@@ -68,7 +69,7 @@ def _prefill(world: World, state: State, event: Event) -> None:
         return
     rows = [request.row for request in batch.joining]
     world.events["resume"] += sum(bool(request.output) for request in batch.joining)
-    require(rows == state.free_rows[: len(rows)], "rows of joining requests", rows, state.free_rows[: len(rows)])
+    require_same("rows of joining requests", rows, state.free_rows[: len(rows)])
     del state.free_rows[: len(rows)]
     check_chunks(world, batch.chunks)
     device.assign(batch.ranges, world.operations)

@@ -7,6 +7,7 @@ from typing import Any
 from specsim.assertion import require
 from specsim.conformance.backend import Backend
 from specsim.conformance.calls import CallsByName
+from specsim.properties.laws.checks import require_same
 from specsim.rejection import SpecRejection
 from specsim.simulation.memory import KeyUnit, Match, RadixCache
 from specsim.simulation.memory.radix_node import RadixNode
@@ -37,8 +38,7 @@ class Twin:
         value = getattr(self.tried, name)
         if callable(value):
             return partial(self._ask, name)
-        expected = getattr(self.own, name)
-        require(value == expected, f"{type(self.tried).__name__}.{name}", value, expected)
+        require_same(f"{type(self.tried).__name__}.{name}", value, getattr(self.own, name))
         return value
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -138,7 +138,7 @@ def _agreed(twin: Twin, name: str, got: Any, expected: Any) -> Any:
     require(reasons[0] == reasons[1], f"refusal of {what}", *reasons)
     if isinstance(got, SpecRejection):
         raise got
-    require(got == expected, what, got, expected)
+    require_same(what, got, expected)
     for shown in twin.shown:
         values = getattr(twin.tried, shown), getattr(twin.own, shown)
         require(values[0] == values[1], f"{shown} after {name}", *values)
