@@ -1,63 +1,9 @@
 """Faults in what leaves an engine: too much of it, under the wrong name, too early, or gone before it has arrived."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from specsim.properties.mutants.record import Mutant, edits_of, mutants_of, unchanged, with_arguments
-from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.models.description import Side
-
-Array = Any
-
-
-class _BeforeTheMove(Pools):
-    """Hands out what the slots of a path had before it was moved to them."""
-
-    def move_kv(self, side: Side, target_slots: Array, source_slots: Array, operations: Any) -> None:
-        pool = self.kv[side]
-        vars(pool)["before"] = [layer.copy() for layer in pool.layers()], set(target_slots.tolist())
-        super().move_kv(side, target_slots, source_slots, operations)
-
-    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
-        contents = super().export(row, slots)
-        before, moved = vars(self.kv[Side.TARGET]).get("before", ([], set()))
-        places = [place for place, slot in enumerate(slots) if slot in moved]
-        for entries, layer in zip(contents["target_kv"], before, strict=bool(before)):
-            for place in places:
-                entries[place] = layer[slots[place]]
-        return contents
-
-
-class _OfTheRowBefore(Pools):
-    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
-        """Hand out the states of another row."""
-        return super().export(row - 1, slots)
-
-
-class _OneSlotLate(Pools):
-    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
-        """Hand out the last slot of a page twice and the first one never."""
-        return super().export(row, [*slots[1:], *slots[-1:]])
-
-
-class _OfTheTarget(Pools):
-    def export(self, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:
-        """Hand out the target's entries in the place of the draft's."""
-        contents = super().export(row, slots)
-        target, draft = contents["target_kv"], contents["draft_kv"]
-        return {**contents, "draft_kv": [target[layer % len(target)] for layer in range(len(draft))]}
-
-
-_OF_DOORS = (
-    ("OWN-4701", "What leaves is copied before the accepted path has moved.", _BeforeTheMove),
-    ("OWN-4720", "States of another row leave.", _OfTheRowBefore),
-    ("OWN-4721", "Entries leave under the position before theirs.", _OneSlotLate),
-    ("OWN-4722", "The target's entries leave as the draft's.", _OfTheTarget),
-)
+from specsim.properties.mutants.pools import mutants_of_pools
+from specsim.properties.mutants.record import edits_of, mutants_of, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -128,15 +74,28 @@ MUTANTS = (
         ),
         ("OWN-4714", "A cached front that is longer than what leaves is taken.", with_arguments(num_protected=0)),
     ),
-    *(
-        Mutant(
-            number,
-            "export_text",
-            fault,
-            unchanged,
-            worker=partial(ReferenceWorker, make_pools=pools.of),
-            worker_v1=partial(ReferenceWorkerV1, make_pools=pools.of),
-        )
-        for number, fault, pools in _OF_DOORS
+    *mutants_of_pools(
+        "export_text",
+        """
+        @@ Pools
+        OWN-4701 What leaves is copied before the accepted path has moved.
+          has_window = side is Side.TARGET and len(self.swa_kv) > 0
+        + if side is Side.TARGET:
+        +     layers = [layer.copy() for layer in self.kv[side].layers()]
+        +     vars(self)["before"] = {slot: [layer[slot] for layer in layers] for slot in target_slots.tolist()}
+        - return contents
+        + for place, slot in enumerate(slots):
+        +     for entries, entry in zip(contents["target_kv"], vars(self).get("before", {}).get(slot, ())):
+        +         entries[place] = entry
+        + return contents
+        @@ Pools in Pools.export
+        OWN-4720 States of another row leave.
+        - state[row].copy() => state[row - 1].copy()
+        OWN-4721 Entries leave under the position before theirs.
+        - np.array(slots, dtype=np.int64) => np.array([*slots[1:], *slots[-1:]], dtype=np.int64)
+        OWN-4722 The target's entries leave as the draft's.
+        - self.kv[Side.DRAFT].layers()
+        + [*self.kv[Side.TARGET].layers()][: len([*self.kv[Side.DRAFT].layers()])]
+        """,
     ),
 )

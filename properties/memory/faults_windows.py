@@ -1,52 +1,7 @@
 """Faults in slots of a sliding window: stale, early, late, lost on a rare path, shared by two."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
-from specsim.properties.mutants.record import Mutant, edits_of, unchanged
-from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.description import Side
-
-
-class _MovesFullSlots(Pools):
-    """Pools that move what lies in full slots alone."""
-
-    def move_kv(self, side: Side, target_slots: Any, source_slots: Any, operations: Any) -> None:
-        """Copy slots of every buffer of a side that has full slots."""
-        Pools.move_kv(replace(self, swa_kv={}), side, target_slots, source_slots, operations)
-
-
-class _KeepsTheMap(Pools):
-    """Pools whose map of slots is written once."""
-
-    def assign_slots(self, ranges: Sequence[SlotRange], operations: Any) -> None:
-        """Write SWA slots where there were none."""
-        known = self.full_to_swa.copy()
-        super().assign_slots(ranges, operations)
-        self.full_to_swa[known > 0] = known[known > 0]
-
-
-class _MapsByPlace(Pools):
-    """Pools that take full slots for SWA slots, as far as there are so many."""
-
-    def window_keys(self, page_table: Any, out_cache_loc: Any) -> Any:
-        """Return full slots."""
-        keys = super().window_keys(page_table, out_cache_loc)
-        if keys is None:
-            return None
-        num_slots = len(next(iter(self.swa_kv.values()))[0])
-        return replace(keys, out_cache_loc=out_cache_loc % num_slots, page_table=page_table % num_slots)
-
-
-_POOLS: tuple[tuple[str, str, type[Pools]], ...] = (
-    ("OWN-1240", "The accepted path moves in full slots alone.", _MovesFullSlots),
-    ("OWN-1241", "A slot that is used again keeps its SWA slot of before.", _KeepsTheMap),
-    ("OWN-1242", "Full slots are taken for SWA slots.", _MapsByPlace),
-)
+from specsim.properties.mutants.pools import mutants_of_pools
+from specsim.properties.mutants.record import edits_of
 
 MUTANTS = (
     *edits_of(
@@ -138,8 +93,21 @@ MUTANTS = (
         - self._check_window(f"request {name}", holding, [given[slot] > 0 for slot in holding.slots])
         """
     ),
-    *(
-        Mutant(number, "translate_move_slots", summary, unchanged, partial(ReferenceWorker, make_pools=kind.of))
-        for number, summary, kind in _POOLS
+    *mutants_of_pools(
+        "translate_move_slots",
+        """
+        @@ Pools
+        OWN-1240 The accepted path moves in full slots alone.
+        - side is Side.TARGET and len(self.swa_kv) > 0 => False
+        OWN-1241 A slot that is used again keeps its SWA slot of before.
+        - self.full_to_swa[[*given.slots, *given.remapped]] = given.swa_slots
+        + known = self.full_to_swa.copy()
+        + self.full_to_swa[[*given.slots, *given.remapped]] = given.swa_slots
+        + self.full_to_swa[known > 0] = known[known > 0]
+        OWN-1242 Full slots are taken for SWA slots.
+        - self.full_to_swa[out_cache_loc] => out_cache_loc % len(next(iter(self.swa_kv.values()))[0])
+        - self.full_to_swa[page_table] => page_table % len(next(iter(self.swa_kv.values()))[0])
+        """,
+        is_on_v1=False,
     ),
 )

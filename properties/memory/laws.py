@@ -15,7 +15,6 @@ from specsim.properties.memory.planted_ledgers import (
     WRONG_IN_WINDOWS,
     Kept,
     in_good_order,
-    with_windows,
 )
 from specsim.properties.memory.play import play_memory
 from specsim.properties.memory.player import MemoryState
@@ -125,24 +124,19 @@ def every_swa_slot_has_one_owner_and_holds_its_window(backend: Backend, historie
 
 def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:
     """A ledger accepts a memory in good order, and none in which a page, a row or a length is wrong."""
-    _notices(backend, page_size, in_good_order, WRONG if page_size == 1 else WRONG_IN_PAGES)
+    _notices(partial(in_good_order, backend, page_size), WRONG if page_size == 1 else WRONG_IN_PAGES, backend)
 
 
 def a_ledger_notices_whatever_is_wrong_with_windows(backend: Backend, page_size: int) -> None:
     """A ledger accepts windows in good order, and none that has lost what it sees or keeps what nothing sees."""
-    _notices(backend, page_size, with_windows, WRONG_IN_WINDOWS)
+    _notices(partial(in_good_order, backend, page_size, window=2), WRONG_IN_WINDOWS, backend)
 
 
-def _notices(
-    backend: Backend,
-    page_size: int,
-    make: Callable[[Backend, int], Kept],
-    wrong: Mapping[str, Callable[[Kept], None]],
-) -> None:
-    kept = make(backend, page_size)
+def _notices(make: Callable[[], Kept], wrong: Mapping[str, Callable[[Kept], None]], backend: Backend) -> None:
+    kept = make()
     backend.host("Ledger")(kept.memory).check(kept.holdings)
     for what, plant in wrong.items():
-        kept = make(backend, page_size)
+        kept = make()
         plant(kept)
         try:
             backend.host("Ledger")(kept.memory).check(kept.holdings)

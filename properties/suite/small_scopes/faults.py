@@ -88,6 +88,10 @@ UNSEEN: dict[str, str] = {
     **dict.fromkeys(
         ("OWN-1228", "OWN-1229", "OWN-1230", "OWN-1231", "OWN-1232"), "No layer of a small scope sees a sliding window."
     ),
+    **dict.fromkeys(
+        ("OWN-4703", *(f"OWN-{number}" for number in (*range(4715, 4720), 4724, 4725))),
+        "No small scope exports a text.",
+    ),
     **dict.fromkeys(("OWN-1185", "OWN-1186", "OWN-1187"), "While nothing is wrong, no one misses what a ledger sees."),
 }
 """Mutants that no history of a small scope can show, and why."""
