@@ -134,11 +134,9 @@ def _chunk(play: MemoryState, length: int) -> None:
 
 def _fits(play: MemoryState, end: int, player: Player) -> bool:
     """Return whether a prompt can grow so far; if not, the attempt is refused and changes nothing."""
-    cache = play.memory.cache
-    room = play.memory.allocator.num_free + (0 if cache is None else cache.num_evictable)
     need = (-(-end // play.size) - -(-player.num_filled // play.size)) * play.size
     reason = Reason.ROW_TOO_SHORT if end > play.memory.row_width else Reason.OUT_OF_SLOTS
-    if need <= room and end <= play.memory.row_width:
+    if need <= play.num_obtainable and end <= play.memory.row_width:
         return True
     refused(play, reason, lambda: play.part("allocate_chunk")(play.memory, player.holding, end))
     return False

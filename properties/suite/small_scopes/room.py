@@ -37,12 +37,12 @@ class Room:
     @classmethod
     def of(cls, world: World, scheduler: Scheduler) -> "Room":
         """Return what there is."""
-        holders, cache = tuple(scheduler.holders), scheduler.memory.cache
+        holders = tuple(scheduler.holders)
         return cls(
             holders,
             {request.request_id: request.holding.books for request in holders},
             _need(world, [request.holding.books for request in scheduler.running]),
-            scheduler.slots.num_free + (0 if cache is None else cache.num_evictable),
+            num_obtainable(scheduler),
             scheduler.mid_prompt is None,
         )
 
@@ -62,6 +62,12 @@ class Room:
             without = scheduler.slots.num_free - ceil_to(last.num_allocated, world.scope.page_size)
             need = _need(world, [*running, last])
             require(without < need, "slots without the last retraction", without, f"fewer than {need}")
+
+
+def num_obtainable(scheduler: Scheduler) -> int:
+    """Return the slots that are free, or cached and no one's."""
+    cache = scheduler.memory.cache
+    return scheduler.slots.num_free + (0 if cache is None else cache.num_evictable)
 
 
 def _need(world: World, books: Sequence[Books]) -> int:

@@ -21,7 +21,7 @@ from specsim.properties.suite.small_scopes.reserve import (
     check_results,
     check_window,
 )
-from specsim.properties.suite.small_scopes.room import Room
+from specsim.properties.suite.small_scopes.room import Room, num_obtainable
 from specsim.properties.suite.small_scopes.scopes import AT_REST
 from specsim.properties.suite.small_scopes.state import TICKET, InFlight, State, World
 from specsim.simulation.requests import PromptChunk, Request
@@ -112,9 +112,9 @@ def begin_decode(world: World, state: State, config: SpecConfig) -> None:
         check_demand(world, [request.holding.books for request in running], num_free - scheduler.slots.num_free)
         return
     books = [request.holding.books for request in running]
-    num_free = _num_free(scheduler)
+    num_free = num_obtainable(scheduler)
     device.assign(scheduler.prepare_for_decode(), operations)
-    check_demand(world, books, num_free - _num_free(scheduler))
+    check_demand(world, books, num_free - num_obtainable(scheduler))
     check_reserve(world, running, books)
     if config.num_steps:
         drafted = device.draft_tree(_rows(running), config, world.scope.page_size, operations)
@@ -163,12 +163,6 @@ def _require_queued(scheduler: Scheduler, retracted: Sequence[Request]) -> None:
     for request in retracted:
         is_there = any(one is request for one in (*scheduler.waiting, *scheduler.finished))
         require(is_there, f"retracted request {request.request_id}", "gone", "in the queue")
-
-
-def _num_free(scheduler: Scheduler) -> int:
-    """Return the slots that are free, or cached and no one's."""
-    cache = scheduler.memory.cache
-    return scheduler.slots.num_free + (0 if cache is None else cache.num_evictable)
 
 
 def _rows(running: Sequence[Request]) -> list[int]:
