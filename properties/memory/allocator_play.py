@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from specsim.properties.laws.checks import refuses, require, require_same
-from specsim.properties.memory.beside import require_refused
+from specsim.properties.memory.beside import require_all, require_refused
 from specsim.properties.memory.plain_pages import PlainPages, PlainPools
 from specsim.properties.memory.strategy import MOST_REQUESTS, AllocatorHistory, Event
 from specsim.rejection import Reason
@@ -57,6 +57,10 @@ class AllocatorPlay:
                 if event.what == "end":
                     self.end()
 
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless both have the same."""
+        require_all(self.seen(), when)
+
     def seen(self) -> Iterator[tuple[str, Any, Any]]:
         """Yield what the lists have of the allocator, and whose pages those are that are not free."""
         have = {slot // self.size for slots in (*self.held, self.loose) for slot in slots}
@@ -87,8 +91,7 @@ class AllocatorPlay:
         expected = plain.extend(held, counts)
         if expected is not None:
             require_same("borrowed slots", self._extended(held, counts), expected)
-            for what, seen, there in plain.seen(self.allocator):
-                require_same(f"{what} while slots are borrowed", seen, there)
+            require_all(plain.seen(self.allocator), "while slots are borrowed")
         self.allocator.restore(before)
 
     def allocate(self, num_pages: int) -> None:

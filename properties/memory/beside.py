@@ -14,8 +14,8 @@ class Beside(Protocol):
     def happen(self, event: Event) -> None:
         """Do what an event says to both, and compare what they return."""
 
-    def seen(self) -> Iterable[tuple[str, Any, Any]]:
-        """Yield what can be seen of the part, each with its name and what it should be."""
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless the part has what stands beside it."""
 
     def end(self) -> None:
         """Bring what was begun to its end."""
@@ -23,21 +23,21 @@ class Beside(Protocol):
 
 def play_beside(beside: Beside, events: Sequence[Event]) -> None:
     """Let everything happen, and compare before, after each event and at the end."""
-    compare(beside, "at the start")
+    beside.compare("at the start")
     for event in events:
         beside.happen(event)
-        compare(beside, f"after {event}")
+        beside.compare(f"after {event}")
     beside.end()
-    compare(beside, "at the end")
+    beside.compare("at the end")
 
 
-def compare(beside: Beside, when: str) -> None:
-    """Raise AssertionError unless a part has what stands beside it."""
-    for what, got, expected in beside.seen():
+def require_all(seen: Iterable[tuple[str, Any, Any]], when: str) -> None:
+    """Raise AssertionError unless everything that can be seen of a part, by name, is what it should be."""
+    for what, got, expected in seen:
         require_same(f"{what} {when}", got, expected)
 
 
 def require_refused(beside: Beside, reason: Reason, call: Callable[[], Any]) -> None:
     """Make a call that has to be refused, and find everything as it was."""
     refuses(reason, call)
-    compare(beside, f"after a call that is refused for {reason.name}")
+    beside.compare(f"after a call that is refused for {reason.name}")

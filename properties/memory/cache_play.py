@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from specsim.properties.laws.checks import refuses, require_same
-from specsim.properties.memory.beside import compare
+from specsim.properties.memory.beside import require_all
 from specsim.properties.memory.strategy import CacheHistory, Event
 from specsim.rejection import Reason
 from specsim.simulation.memory.protocols import KeyUnit, PrefixCache
@@ -114,11 +114,11 @@ class CachePlay:
                 self.plain.locks[front] += 1
         for key in self.keys:
             self.match(key)
-        compare(self, "with half of it locked")
+        self.compare("with half of it locked")
         self.forget()
         for _ in range(self.plain.locks.total()):
             self.unlock(0)
-        compare(self, "when all is unlocked")
+        self.compare("when all is unlocked")
         self.forget()
         require_same("num_cached when nothing is kept", self.cache.num_cached, 0)
 
@@ -213,6 +213,10 @@ class CachePlay:
         if whole == len(key) and self.size > 1:
             last = [*fresh[:-1], fresh[-1] + self.size]
             refuses(Reason.INCONSISTENT_LENGTHS, partial(self.cache.insert, key, last))
+
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless both have the same."""
+        require_all(self.seen(), when)
 
     def seen(self) -> Iterator[tuple[str, Any, Any]]:
         """Yield what the dictionary has of the cache."""

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from specsim.properties.laws.checks import refuses, require, require_same
+from specsim.properties.memory.beside import require_all
 from specsim.properties.memory.strategy import Event
 from specsim.rejection import Reason
 from specsim.simulation.memory import Export, ExportLengths, Exports
@@ -91,6 +92,10 @@ class ExportsPlay:
             self.exports.forget(gone)
             require(not self.exports.left_of(gone), f"pages of {gone}, which is forgotten", "some", "none")
         self.left.clear()
+
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless both have the same."""
+        require_all(self.seen(), when)
 
     def seen(self) -> Iterator[tuple[str, Any, Any]]:
         """Yield what the dictionaries have of pages that left and are on their way."""

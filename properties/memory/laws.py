@@ -16,8 +16,7 @@ from specsim.properties.memory.planted_ledgers import (
     Kept,
     in_good_order,
 )
-from specsim.properties.memory.play import play_memory
-from specsim.properties.memory.player import MemoryState
+from specsim.properties.memory.play import MemoryPlay
 from specsim.properties.memory.strategy import (
     AllocatorHistory,
     CacheHistory,
@@ -113,13 +112,13 @@ def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
 def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
     for history in histories:
-        play_memory(MemoryState(backend, history), history.events)
+        play_beside(MemoryPlay(backend, history), history.events)
 
 
 def every_swa_slot_has_one_owner_and_holds_its_window(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever a later forward sees through a window is there, and what none sees has given its slot back."""
     for history in histories:
-        play_memory(MemoryState(backend, history), history.events)
+        play_beside(MemoryPlay(backend, history), history.events)
 
 
 def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:

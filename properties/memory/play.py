@@ -1,31 +1,41 @@
 """An engine's memory without an engine: requests come, decode and go, and tags say what their slots hold."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.checks import check_memory
 from specsim.properties.memory.leaving import leave, refused, retract
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.properties.memory.steps import resolve, step
-from specsim.properties.memory.strategy import MOST_PROMPT, Event
+from specsim.properties.memory.strategy import MOST_PROMPT, Event, MemoryHistory
 from specsim.rejection import Reason
 from specsim.simulation.memory import Holding
 
 
-def play_memory(play: MemoryState, events: Sequence[Event]) -> None:
-    """Let everything happen, check after each event, and find the pool whole when all have gone."""
-    for event in events:
-        happen(play, event)
-        check_memory(play, f"after {event}")
-    empty(play)
+class MemoryPlay:
+    """An engine's memory beside players whose texts lie in slots of a device."""
+
+    def __init__(self, backend: Backend, history: MemoryHistory) -> None:
+        self.state = MemoryState(backend, history)
+
+    def happen(self, event: Event) -> None:
+        """Do what an event says, if it can be done."""
+        happen(self.state, event)
+
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless everything has one owner and holds its text."""
+        check_memory(self.state, when)
+
+    def end(self) -> None:
+        """Let all go, and find the pool whole."""
+        empty(self.state)
 
 
 def empty(play: MemoryState) -> None:
     """Let all go, and find the pool whole."""
     while play.players:
         leave(play, play.players[-1], None)
-    check_memory(play, "when all have gone")
     allocator, cache = play.memory.allocator, play.memory.cache
     cached = () if cache is None else sorted(cache.slots)
     swa = play.memory.swa

@@ -10,7 +10,7 @@ from specsim.simulation.memory.reserve import DecodeSizes
 MOST_REQUESTS = 3
 MOST_PROMPT = 9
 _COUNTS = 7
-_BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
+BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
 
 ALLOCATOR_EVENTS = (
     *("extend", "free", "begin", "trim", "extend", "borrow", "free", "end"),
@@ -86,16 +86,16 @@ def histories(kinds: tuple[str, ...], most: int) -> st.SearchStrategy[tuple[Even
     An event is drawn as one number, which is five times as fast as drawing what it is made of. Lists of lists are
     longer than lists, and shrink as far.
     """
-    codes = st.integers(0, len(kinds) * len(_BATCHES) * _COUNTS**MOST_REQUESTS - 1)
+    codes = st.integers(0, len(kinds) * len(BATCHES) * _COUNTS**MOST_REQUESTS - 1)
     scenes = st.lists(codes.map(lambda code: _decoded(kinds, code)), min_size=1, max_size=most)
     return st.lists(scenes, min_size=1, max_size=5).map(lambda lists: tuple(event for one in lists for event in one))
 
 
 def _decoded(kinds: tuple[str, ...], code: int) -> Event:
     rest, kind = divmod(code, len(kinds))
-    rest, batch = divmod(rest, len(_BATCHES))
+    rest, batch = divmod(rest, len(BATCHES))
     counts = tuple(rest // _COUNTS**place % _COUNTS for place in range(MOST_REQUESTS))
-    return Event(kinds[kind], _BATCHES[batch], counts)
+    return Event(kinds[kind], BATCHES[batch], counts)
 
 
 def swa_histories() -> st.SearchStrategy[list[AllocatorHistory]]:
@@ -123,10 +123,11 @@ class CacheHistory:
 
 def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
     """Draw histories of prefix caches."""
-    return st.lists(_cache_histories(), min_size=3, max_size=19)
+    return st.lists(cache_history(), min_size=3, max_size=19)
 
 
-def _cache_histories() -> st.SearchStrategy[CacheHistory]:
+def cache_history() -> st.SearchStrategy[CacheHistory]:
+    """Draw one of them."""
     return st.builds(
         CacheHistory,
         page_size=st.integers(1, 3),
@@ -170,6 +171,11 @@ MEMORY_EVENTS = (
     *("join", "step", "admit", "join", "step", "chunk", "join", "step", "step", "finish"),
     *("retract", "join", "abort", "step", "evict", "late", "resize", "chunk"),
 )
+MEMORY_SCENES = (
+    *(("join",), ("admit", "chunk"), ("step",), ("step", "step"), ("join",), ("step",)),
+    *(("finish",), ("abort",), ("retract",), ("evict",), ("late",), ("resize",)),
+)
+"""What happens by one rule of a machine; who joins and decodes is drawn more often than who leaves."""
 
 
 @dataclass(frozen=True)
