@@ -68,7 +68,11 @@ _OF_BOTH = """
     +     row[:count] = fresh[0][:count]
     + return given
     19 A batch that finds no room keeps the pages of its first requests.
-    - self._free.check(sum(wanted))
+    - self._check_extend(prefixes, ends, last_slots)
+    + if not len(prefixes) == len(ends) == 1:
+    +     requests = zip(prefixes, ends, last_slots, strict=True)
+    +     return [self.extend([prefix], [end], [last])[0] for prefix, end, last in requests]
+    + self._check_extend(prefixes, ends, last_slots)
     20 Pages come from the back of the free list.
     - return self._slots_of(self._free.take(count // self._page_size))
     + self._free.numbers.reverse()
