@@ -174,7 +174,7 @@ def test_what_never_happened_makes_a_long_run_inconclusive():
 
 def test_a_run_that_missed_something_is_inconclusive_and_says_what():
     soaked = plenty()
-    soaked.reach[REQUIRED[3]] = 19
+    soaked.reach[Tag.FULL] = 19
     soaked.reused["abort"] = 3
     soaked.algorithms["NGRAM"] = 0
     soaked.num_decodes, soaked.num_wide_decodes = 9_999, 1_999
@@ -193,7 +193,7 @@ def test_a_run_that_missed_something_is_inconclusive_and_says_what():
 
 def test_what_a_run_missed_is_no_reason_where_something_is_wrong():
     soaked = plenty()
-    soaked.reach[REQUIRED[3]] = 19
+    soaked.reach[Tag.FULL] = 19
     soaked.stopped = "too many"
     assert (complaints(soaked), why_inconclusive(soaked, is_part=False)) == (["too many"], [])
 
