@@ -82,8 +82,19 @@ def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:
     loop: Any = loop_of(name)
     if isinstance(side, type):
         return partial(loop, make_side=side)
-    # What is injected is made when a run asks for it, not when this module is imported.
-    return lambda *given, **named: loop(*given, make_side=side(loop.keywords["make_side"]), **named)
+    # What is injected is made when the first run asks for it, not when this module is imported.
+    faulty = functools.cache(lambda: side(loop.keywords["make_side"]))
+    return lambda *given, **named: loop(*given, make_side=faulty(), **named)
+
+
+def with_facts(**changes: Any) -> Callable[[Function], Function]:
+    """Inject other facts about a draft side."""
+
+    def change(correct: Function, side: Any, *given: Any) -> None:
+        correct(side, *given)
+        side.facts = replace(side.facts, **changes)
+
+    return overriding(__init__=change)
 
 
 def unchanged(correct: Function) -> Function:
