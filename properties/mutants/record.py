@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend
 from specsim.operations import RECORDS
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
@@ -78,13 +78,49 @@ def mutants_of_sides(
     )
 
 
+def mutants_of_loops(
+    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
+) -> tuple[Mutant, ...]:
+    """Return mutants that have a fault in the loops of some workers.
+
+    Of each there is its number, what is wrong, and what injects the fault into the correct loop.
+    """
+    return tuple(
+        Mutant(number, operation, summary, unchanged, **in_loops(inject, *names)) for number, summary, inject in faults
+    )
+
+
+def in_loops(inject: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """Return the parts of a mutant whose fault is in the loops of some workers."""
+    workers = {name: _with_loop(name, inject) for name in names}
+    return {"worker": workers.pop(EAGLE_V2, None), "worker_v1": workers.pop(EAGLE_V1, None), "workers": workers}
+
+
+def in_scheduler(inject: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parts of a mutant whose fault is in the scheduler."""
+    return {"scheduler": _when_asked_for(inject, Scheduler)}
+
+
+def having(**parts: Any) -> Callable[..., Any]:
+    """Inject nothing but other parts that a loop is made of."""
+    return lambda loop: partial(loop, **parts)
+
+
 def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:
     loop: Any = loop_of(name)
-    if isinstance(side, type):
-        return partial(loop, make_side=side)
-    # What is injected is made when the first run asks for it, not when this module is imported.
-    faulty = functools.cache(lambda: side(loop.keywords["make_side"]))
-    return lambda *given, **named: loop(*given, make_side=faulty(), **named)
+    make_side = side if isinstance(side, type) else _when_asked_for(side, loop.keywords["make_side"])
+    return partial(loop, make_side=make_side)
+
+
+def _with_loop(name: str, inject: Callable[..., Any]) -> Callable[..., Worker]:
+    loop: Any = loop_of(name)
+    return partial(_when_asked_for(inject, loop.func), **loop.keywords)
+
+
+def _when_asked_for(inject: Callable[..., Any], correct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls a faulty class, which is made when a run first asks for it and not when this is imported."""
+    faulty = functools.cache(lambda: inject(correct))
+    return lambda *given, **named: faulty()(*given, **named)
 
 
 def with_facts(**changes: Any) -> Callable[[Function], Function]:
