@@ -11,6 +11,7 @@ import numpy as np
 
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend
 from specsim.operations import RECORDS
+from specsim.reference.worker.pools import Pools
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
@@ -101,9 +102,9 @@ def in_scheduler(inject: Callable[..., Any]) -> dict[str, Any]:
     return {"scheduler": _when_asked_for(inject, Scheduler)}
 
 
-def having(**parts: Any) -> Callable[..., Any]:
-    """Inject nothing but other parts that a loop is made of."""
-    return lambda loop: partial(loop, **parts)
+def with_pools(inject: Callable[..., Any]) -> Callable[..., Any]:
+    """Inject a fault in the pools that a loop makes."""
+    return lambda loop: partial(loop, make_pools=inject(Pools).of)
 
 
 def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:
@@ -120,7 +121,7 @@ def _with_loop(name: str, inject: Callable[..., Any]) -> Callable[..., Worker]:
 def _when_asked_for(inject: Callable[..., Any], correct: Callable[..., Any]) -> Callable[..., Any]:
     """Return what calls a faulty class, which is made when a run first asks for it and not when this is imported."""
     faulty = functools.cache(lambda: inject(correct))
-    return lambda *given, **named: faulty()(*given, **named)
+    return lambda *given, **named: faulty()(*given, **named)  # noqa: PLW0108 - it is not made before.
 
 
 def with_facts(**changes: Any) -> Callable[[Function], Function]:

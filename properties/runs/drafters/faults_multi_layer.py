@@ -10,7 +10,9 @@ from specsim.simulation.draft_sides.layered import Window
 
 _PROPOSED = "arrays.concat([one.topk_index for one in proposals], axis=1)"
 _COMMITTED = 'self._arrays.astype(counts, "int32")'
-_APPENDED = "self._operations.assign_hidden_states_pool(window.hidden_states, window.starts, committed, row, self._pool)"
+_APPENDED = (
+    "self._operations.assign_hidden_states_pool(window.hidden_states, window.starts, committed, row, self._pool)"
+)
 
 
 def turned(side: Any, window: Window, tokens: Array) -> Window:
@@ -21,9 +23,7 @@ def turned(side: Any, window: Window, tokens: Array) -> Window:
 
 
 def _in_place_of_growing(window: str) -> Callable[[Function], Function]:
-    return edited(
-        "self._grown(row, window, tokens, layer, pools)", window, within="LayeredSide._run", using=(turned,)
-    )
+    return edited("self._grown(row, window, tokens, layer, pools)", window, within="LayeredSide._run", using=(turned,))
 
 
 def _after_chunks(statement: str) -> Callable[[Function], Function]:
