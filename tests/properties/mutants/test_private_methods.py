@@ -1,4 +1,4 @@
-"""No class of the suite overrides a private method of what it tests: faults are edits, or stand around what is public."""
+"""No class of the suite overrides a private method of what it tests: faults are edits, or wrap what is public."""
 
 import ast
 import importlib
