@@ -74,7 +74,7 @@ def mutants_of_sides(
     Of each there is its number, what is wrong, and a side, or what injects the fault into the correct one.
     """
     return tuple(
-        Mutant(number, operation, summary, unchanged, workers={name: _with_side(name, side) for name in names})
+        Mutant(number, operation, summary, unchanged, **_by_part({name: _with_side(name, side) for name in names}))
         for number, summary, side in faults
     )
 
@@ -93,8 +93,7 @@ def mutants_of_loops(
 
 def in_loops(inject: Callable[..., Any], *names: str) -> dict[str, Any]:
     """Return the parts of a mutant whose fault is in the loops of some workers."""
-    workers = {name: _with_loop(name, inject) for name in names}
-    return {"worker": workers.pop(EAGLE_V2, None), "worker_v1": workers.pop(EAGLE_V1, None), "workers": workers}
+    return _by_part({name: _with_loop(name, inject) for name in names})
 
 
 def in_scheduler(inject: Callable[..., Any]) -> dict[str, Any]:
@@ -105,6 +104,11 @@ def in_scheduler(inject: Callable[..., Any]) -> dict[str, Any]:
 def with_pools(inject: Callable[..., Any]) -> Callable[..., Any]:
     """Inject a fault in the pools that a loop makes."""
     return lambda loop: partial(loop, make_pools=inject(Pools).of)
+
+
+def _by_part(workers: dict[str, Callable[..., Worker]]) -> dict[str, Any]:
+    """Return workers by name as the parts of a mutant that they are."""
+    return {"worker": workers.pop(EAGLE_V2, None), "worker_v1": workers.pop(EAGLE_V1, None), "workers": workers}
 
 
 def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:

@@ -1,14 +1,14 @@
 """Faults in what a worker moves of a pool, and in which recurrent state it keeps: components, layers, rows, steps."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from specsim.config import INDEXER_PAGE_KEYS, PoolSizes
-from specsim.properties.mutants.record import Mutant, Named, unchanged
+from specsim.conformance.backend import EAGLE_V2
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, Mutant, mutants_of_loops, unchanged, with_pools
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.description import KVComponent, Layout, ModelDescription, Side
@@ -19,7 +19,6 @@ from specsim.simulation.worker import Worker
 
 Array = Any
 MakePool = Callable[[ModelDescription, Side, Pools], Pool[Array]]
-KindOfPools = type[Pools]
 
 
 def _moving(make_pool: MakePool, sides: Sequence[Side] = tuple(Side)) -> Callable[..., Worker]:
@@ -102,86 +101,31 @@ def _takes_anything(config: Any, model: Model[Array], sizes: PoolSizes) -> Worke
     return ReferenceWorker(config, _TakenForRows(model), sizes)
 
 
-def _keeping(kind: KindOfPools) -> Callable[..., Worker]:
-    """Return what builds a worker whose recurrent states are kept as a kind of pools does."""
-    return partial(ReferenceWorker, make_pools=kind.of)
+def _stepping(commit_step: str) -> Function:
+    """Inject other steps whose states are kept."""
+    changed = f"{{**steps._asdict(), 'commit_step': {commit_step}}}"
+    return with_pools(edited("steps._asdict()", changed, within="Pools.commit_states"))
 
 
-@dataclass(frozen=True)
-class _Committing:
-    """The operations that keep states, the second of which gets other arguments."""
-
-    operations: Any
-    change: Callable[[Named], None]
-
-    def get_recurrent_steps(self, *args: Any, **kwargs: Any) -> Any:
-        """Find the steps."""
-        return self.operations.get_recurrent_steps(*args, **kwargs)
-
-    def commit_recurrent_states(self, **arguments: Any) -> None:
-        """Keep other states."""
-        self.change(arguments)
-        self.operations.commit_recurrent_states(**arguments)
+def _keeping(places: str) -> Function:
+    """Inject that some buffers are kept alone: those of the layers come first, that of the convolution last."""
+    states = "[layer for layers in self.states.values() for layer in layers]"
+    steps = "[layer for name in self.states for layer in scratch[name]]"
+    return with_pools(edited(states, f"{states}[{places}]", steps, f"{steps}[{places}]", within="Pools.commit_states"))
 
 
-def _committing(change: Callable[[Named], None]) -> Callable[..., Worker]:
-    """Return what builds a worker that commits something else; ``change`` edits the arguments by name."""
-
-    class Faulty(Pools):
-        def commit_states(self, *arguments: Any) -> None:
-            *others, operations = arguments
-            commit: Callable[..., None] = super().commit_states
-            commit(*others, _Committing(operations, change))
-
-    return _keeping(Faulty)
+def _resetting(old: str, new: str) -> Function:
+    return with_pools(edited(old, new, within="Pools.reset_states"))
 
 
-def _one_early(arguments: Named) -> None:
-    arguments["commit_step"] = np.maximum(arguments["commit_step"] - 1, 0)
-
-
-def _one_late(arguments: Named) -> None:
-    arguments["commit_step"] = np.minimum(arguments["commit_step"] + 1, arguments["step_buffers"][0].shape[1] - 1)
-
-
-def _of_the_root(arguments: Named) -> None:
-    arguments["commit_step"] = np.zeros_like(arguments["commit_step"])
-
-
-def _of_the_neighbour(arguments: Named) -> None:
-    arguments["commit_step"] = np.roll(arguments["commit_step"], 1)
-
-
-def _last_request_lost(arguments: Named) -> None:
-    slots = arguments["state_slots"].copy()
-    slots[1:][-1:] = -1
-    arguments["state_slots"] = slots
-
-
-def _only(places: slice) -> Callable[[Named], None]:
-    """Commit some of the buffers: those of the layers come first, that of the convolution last."""
-
-    def change(arguments: Named) -> None:
-        for name in ("state_buffers", "step_buffers"):
-            arguments[name] = arguments[name][places]
-
-    return change
-
-
-class _OfTheOwnerBefore(Pools):
-    def reset_states(self, row: Array) -> None:
-        """Leave what lies there."""
-
-
-class _AllReset(Pools):
-    def reset_states(self, row: Array) -> None:
-        if len(row):
-            super().reset_states(np.arange(len(self.req_to_token)))
-
-
-class _SumsAlone(Pools):
-    def reset_states(self, row: Array) -> None:
-        Pools.reset_states(replace(self, states=dict(list(self.states.items())[:1])), row)
+_NO_STATES = "if not self.states:\n    return"
+_LAST_REQUEST_IS_LOST = with_pools(
+    edited(
+        _NO_STATES,
+        f"{_NO_STATES}\nrow = np.array([*row[:1], *row[1:-1], *[-1] * (len(row) > 1)], dtype=np.int64)",
+        within="Pools.commit_states",
+    )
+)
 
 
 _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
@@ -209,22 +153,25 @@ _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
 )
 """In what moves."""
 
-_OF_STATES: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
-    ("OWN-1420", "The state of the node before the last accepted one is kept.", _committing(_one_early)),
-    ("OWN-1421", "The state of the node after the last accepted one is kept.", _committing(_one_late)),
-    ("OWN-1422", "The state after the root is kept.", _committing(_of_the_root)),
-    ("OWN-1423", "The state is kept by the last node of a neighbour.", _committing(_of_the_neighbour)),
-    ("OWN-1424", "The states of the last request are not kept.", _committing(_last_request_lost)),
-    ("OWN-1425", "Convolution state is not kept.", _committing(_only(slice(-1)))),
-    ("OWN-1426", "The first recurrent layer is not kept.", _committing(_only(slice(1, None)))),
-    ("OWN-1427", "A request starts from the state of its row's last owner.", _keeping(_OfTheOwnerBefore)),
-    ("OWN-1428", "A request that joins resets the states of all.", _keeping(_AllReset)),
-    ("OWN-1429", "A convolution state outlives the owner of its row.", _keeping(_SumsAlone)),
-)
+_OF_STATES = (
+    ("OWN-1420", "The state of the node before the last accepted one is kept.",
+     _stepping("np.maximum(steps.commit_step - 1, 0)")),
+    ("OWN-1421", "The state of the node after the last accepted one is kept.",
+     _stepping("np.minimum(steps.commit_step + 1, verify_input.num_draft_tokens - 1)")),
+    ("OWN-1422", "The state after the root is kept.", _stepping("np.zeros_like(steps.commit_step)")),
+    ("OWN-1423", "The state is kept by the last node of a neighbour.", _stepping("np.roll(steps.commit_step, 1)")),
+    ("OWN-1424", "The states of the last request are not kept.", _LAST_REQUEST_IS_LOST),
+    ("OWN-1425", "Convolution state is not kept.", _keeping(":-1")),
+    ("OWN-1426", "The first recurrent layer is not kept.", _keeping("1:")),
+    ("OWN-1427", "A request starts from the state of its row's last owner.", _resetting("state[row] = 0", "")),
+    ("OWN-1428", "A request that joins resets the states of all.",
+     _resetting("state[row] = 0", "state[:] = 0 if len(row) else state")),
+    ("OWN-1429", "A convolution state outlives the owner of its row.",
+     _resetting("self.states.values()", "[*self.states.values()][:1]")),
+)  # fmt: skip
 """In which recurrent state is kept."""
 
-MUTANTS = tuple(
-    Mutant(number, operation, summary, unchanged, worker)
-    for operation, planted in (("move_kv_cache", _PLANTED), ("commit_recurrent_states", _OF_STATES))
-    for number, summary, worker in planted
+MUTANTS = (
+    *(Mutant(number, "move_kv_cache", summary, unchanged, worker) for number, summary, worker in _PLANTED),
+    *mutants_of_loops("commit_recurrent_states", [EAGLE_V2], _OF_STATES),
 )
