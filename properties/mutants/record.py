@@ -125,7 +125,12 @@ def _with_loop(name: str, inject: Callable[..., Any]) -> Callable[..., Worker]:
 def _when_asked_for(inject: Callable[..., Any], correct: Callable[..., Any]) -> Callable[..., Any]:
     """Return what calls a faulty class, which is made when a run first asks for it and not when this is imported."""
     faulty = functools.cache(lambda: inject(correct))
-    return lambda *given, **named: faulty()(*given, **named)  # noqa: PLW0108 - it is not made before.
+
+    @functools.wraps(correct)
+    def make(*given: Any, **named: Any) -> Any:
+        return faulty()(*given, **named)
+
+    return make
 
 
 def with_facts(**changes: Any) -> Callable[[Function], Function]:
