@@ -10,18 +10,22 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.phases import DraftInput
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, mutants_of_loops
+from specsim.properties.runs.reports.faults_states import reporting
 from specsim.reference.worker.loop import Loop
 from specsim.simulation.logprobs import Reported, most_top
 
-_TOLD = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
-_TOLD_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
+_REPORTED = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
+_REPORTED_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
 _RAN = "self.decode_from(read, rows, num_steps, *([] if limits is None else [limits]))"
 _TOKENS_IN_V1 = "proposals = side.facts.proposals(verify_input, widths.own_steps)"
 
 
-def _told(reported: str) -> Callable[[Function], Function]:
-    """Inject something else that is handed out."""
-    return edited("self._reported", reported, within=Loop.told, using=(replace, pairwise))
+def _one_late(reported: Reported) -> Reported:
+    """Return for each token the scores of the one before it in the same iteration; the first keeps its own."""
+    return tuple(
+        (*own[:1], *(replace(after, logprob=one.logprob, top=one.top) for one, after in pairwise(own)))
+        for own in reported
+    )
 
 
 def _asked(statements: str) -> Callable[[Function], Function]:
@@ -57,9 +61,9 @@ _LATE = edited(
 _LATE_WHERE_OVERLAPPED = edited(
     f"return {_RAN}",
     f"self.is_in_turn = True\niteration = {_RAN}\nself.is_in_turn = False\nreturn iteration",
-    _TOLD,
+    _REPORTED,
     f"""
-    {_TOLD}
+    {_REPORTED}
     before, self.before = vars(self).get("before", ()), self._reported
     if not vars(self).get("is_in_turn") and len(before) == len(self._reported):
         self._reported = before
@@ -78,25 +82,23 @@ _ENDS_ARE_SILENT = edited(
     within="ReferenceWorkerV1.decode",
 )
 
-_NEIGHBOURS = _told("(*self._reported[1:], *self._reported[:1])")
+_NEIGHBOURS = reporting(lambda reported: (*reported[1:], *reported[:1]))
 
 _FAULTS = (
     ("OWN-1391", "Scores are those of the iteration before.", _LATE),
     ("OWN-1392", "Scores are those of the next request.", _NEIGHBOURS),
     ("OWN-1393", "Nothing is reported of the first token.",
-     edited(_TOLD_OF_PROMPTS, "((),) * len(rows)", within=Loop.prefill)),
+     edited(_REPORTED_OF_PROMPTS, "((),) * len(rows)", within=Loop.prefill)),
     ("OWN-1394", "Alternatives are as many as somebody else asks for.",
      _asked("self.most = max(vars(self).get('most', 0), most_top(choices) or 0)\n"
             "asking = [None if one.top_logprobs is None else self.most for one in choices]\n"
             "choices = [replace(one, top_logprobs=most) for one, most in zip(choices, asking, strict=True)]")),
     ("OWN-1395", "Of what an iteration accepts only the first token is reported.",
-     _told("tuple(own[:1] for own in self._reported)")),
+     reporting(lambda reported: tuple(own[:1] for own in reported))),
     ("OWN-1396", "A first token is scored by the draft that proposed it.",
-     edited(_TOLD, f"{_TOLD}\nself._reported = scored_by_drafts(self._reported, start)",
+     edited(_REPORTED, f"{_REPORTED}\nself._reported = scored_by_drafts(self._reported, start)",
             within="ReferenceWorker.decode_from", using=(scored_by_drafts,))),
-    ("OWN-1397", "Scores are those of the token before.",
-     _told("tuple((*own[:1], *(replace(after, logprob=one.logprob, top=one.top) for one, after in pairwise(own))) "
-           "for own in self._reported)")),
+    ("OWN-1397", "Scores are those of the token before.", reporting(_one_late)),
     ("OWN-3112", "Original scores are divided by the temperature.",
      _asked("choices = [replace(one, has_original_logprobs=False) for one in choices]")),
     ("OWN-3113", "All requests get the tokens that the first request listed.",

@@ -13,8 +13,8 @@ from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken
 
 States = tuple[HiddenState | None, ...]
 
-_TOLD = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
-_TOLD_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
+_REPORTED = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
+_REPORTED_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
 _PROPOSALS = "proposals = side.facts.proposals(verify_input, widths.own_steps)"
 
 
@@ -36,7 +36,7 @@ def undone(own: Sequence[ReportedToken]) -> States:
     return tuple(one.hidden_state and one.hidden_state[::-1] for one in own)
 
 
-def _reported(change: Callable[[Reported], Reported]) -> Callable[[type[Loop]], Any]:
+def reporting(change: Callable[[Reported], Reported]) -> Callable[[type[Loop]], Any]:
     """Inject a change of what a loop hands out."""
     return overriding(told=lambda correct, worker: change(correct(worker)))
 
@@ -83,9 +83,9 @@ def stale(reported: Reported, before: Reported) -> Reported:
 
 
 _STALE = edited(
-    _TOLD,
+    _REPORTED,
     f"""
-    {_TOLD}
+    {_REPORTED}
     before, self.before = vars(self).get("before", ()), self._reported
     self._reported = stale(self._reported, before)
     """,
@@ -106,9 +106,9 @@ _COMPACTED = edited(
 )
 
 _OF_ANOTHER_ROW = edited(
-    f"self._reported = {_TOLD_OF_PROMPTS}",
+    f"self._reported = {_REPORTED_OF_PROMPTS}",
     f"""
-    pairs = zip({_TOLD_OF_PROMPTS}, chunks, strict=True)
+    pairs = zip({_REPORTED_OF_PROMPTS}, chunks, strict=True)
     self._reported = tuple(with_states(own, undone(own)) if chunk.start else own for own, chunk in pairs)
     """,
     within=Loop.prefill,
@@ -116,11 +116,11 @@ _OF_ANOTHER_ROW = edited(
 )
 
 _RESUMED_IS_SILENT = edited(
-    f"self._reported = {_TOLD_OF_PROMPTS}",
+    f"self._reported = {_REPORTED_OF_PROMPTS}",
     f"""
     begun, texts = vars(self).setdefault("begun", set()), [tuple(chunk.prompt) for chunk in chunks]
     is_known = [any(text[: len(one)] == one for one in begun) for text in texts]
-    self._reported = tuple(() if known else own for own, known in zip({_TOLD_OF_PROMPTS}, is_known, strict=True))
+    self._reported = tuple(() if known else own for own, known in zip({_REPORTED_OF_PROMPTS}, is_known, strict=True))
     begun |= {{(*text, int(token)) for text, token in zip(texts, following, strict=True)}}
     """,
     within=Loop.prefill,
@@ -138,22 +138,22 @@ _ENDS_ARE_SILENT = edited(
 
 _FAULTS = (
     ("OWN-3100", "States are those of the iteration before.", _STALE),
-    ("OWN-3101", "States are one token early.", _reported(_early)),
-    ("OWN-3102", "States are one token late.", _reported(_late)),
-    ("OWN-3103", "States are those of the next request.", _reported(_of_neighbours)),
-    ("OWN-3104", "All tokens of an iteration have the state of its root.", _reported(_of_roots)),
-    ("OWN-3105", "States are a word too narrow.", _reported(_narrow)),
+    ("OWN-3101", "States are one token early.", reporting(_early)),
+    ("OWN-3102", "States are one token late.", reporting(_late)),
+    ("OWN-3103", "States are those of the next request.", reporting(_of_neighbours)),
+    ("OWN-3104", "All tokens of an iteration have the state of its root.", reporting(_of_roots)),
+    ("OWN-3105", "States are a word too narrow.", reporting(_narrow)),
     ("OWN-3106", "States are read by node number after the compaction.", _COMPACTED),
     ("OWN-3107", "After a prefix that is there already, the state is not the prompt's.", _OF_ANOTHER_ROW),
     ("OWN-3108", "Nothing is reported of the first token of a request that resumes.", _RESUMED_IS_SILENT),
 )
 
 _FAULTS_OF_V1 = (
-    ("OWN-3109", "V1: states are those of the next request.", _reported(_of_neighbours)),
-    ("OWN-3110", "V1: states are one token early.", _reported(_early)),
+    ("OWN-3109", "V1: states are those of the next request.", reporting(_of_neighbours)),
+    ("OWN-3110", "V1: states are one token early.", reporting(_early)),
     ("OWN-3111", "V1: no state is handed out of the token that ends a text.", _ENDS_ARE_SILENT),
-    ("OWN-3114", "V1: states are one token late.", _reported(_late)),
-    ("OWN-3115", "V1: states are those of the first request.", _reported(_of_the_first)),
+    ("OWN-3114", "V1: states are one token late.", reporting(_late)),
+    ("OWN-3115", "V1: states are those of the first request.", reporting(_of_the_first)),
 )
 
 MUTANTS = (
