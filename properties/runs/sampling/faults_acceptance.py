@@ -12,7 +12,6 @@ from specsim.host.acceptance import Acceptance
 from specsim.properties.mutants.record import Function, Mutant, in_loops, mutants_of_loops, unchanged, with_arguments
 from specsim.properties.operations.acceptance import faults_chain_blocks as chain_blocks
 from specsim.properties.operations.sampled_verify import faults as sampled_verify
-from specsim.reference.worker.loop import Loop
 from specsim.simulation.worker import Worker
 
 _DRAW, _BLOCK = "sample_target_predict", "chain_block_verification"
@@ -21,7 +20,7 @@ _DRAW, _BLOCK = "sample_target_predict", "chain_block_verification"
 def _in_workers(number: str, operation: str, summary: str, **faults: Callable[[Function], Function]) -> Mutant:
     """Return the mutant whose workers, of either kind, call faulty operations."""
 
-    def inject(loop: type[Loop]) -> Callable[..., Worker]:
+    def inject(loop: Any) -> Callable[..., Worker]:
         backend = load("specsim.reference")
         for name, fault in faults.items():
             backend = backend.with_function(name, fault(backend.functions[name]), "faulty")
@@ -49,11 +48,12 @@ def _number_of_the_call() -> Callable[[Function], Function]:
     return with_arguments(positions=lambda positions: positions + 64 * next(calls))
 
 
-def _token_by_token(loop: type[Loop]) -> Callable[..., Worker]:
+def _token_by_token(loop: Any) -> Callable[..., Worker]:
     """Inject the judgement of drafts one by one in V1, whatever rule it is given."""
 
-    def build(*given: Any, acceptance: str = "", **named: Any) -> Worker:
-        return loop(*given, acceptance=Acceptance.TOKEN if loop.is_v1 else acceptance or Acceptance.TOKEN, **named)
+    def build(*given: Any, acceptance: str = Acceptance.TOKEN, **named: Any) -> Worker:
+        worker: Worker = loop(*given, acceptance=Acceptance.TOKEN if loop.is_v1 else acceptance, **named)
+        return worker
 
     return build
 
