@@ -16,6 +16,7 @@ from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_si
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_tokens import check_map
 from specsim.simulation.models.batches import DraftStepBatch
 
 OPERATIONS = (
@@ -43,8 +44,7 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         engine.scheduler.check_ledger()
         state = engine.worker.state()
         for request in engine.scheduler.running:
-            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-            require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
+            check_map(state, request)
             both = expected_tags(scenario.model, [*request.prompt, *request.output])
             pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
             for name, tags in zip(pools, both, strict=False):
