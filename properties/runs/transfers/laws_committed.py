@@ -13,6 +13,7 @@ from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.transfers.exporting_runs import exporting_runs, recurrent_exports, transferring_runs
 from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
+from specsim.properties.runs.workers.laws_tokens import require_all_free
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Export, ExportLengths, Holding, key_units
@@ -212,10 +213,7 @@ def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, scenario:
     while transfers.under_way:
         transfers.check()
     door.engine.scheduler.check_ledger()
-    memory, sizes = door.engine.scheduler.memory, door.engine.scheduler.sizes
-    free = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_cached)
-    everything = sizes.num_slots - sizes.page_size
-    require(free == everything, "free and cached slots when all has arrived", free, everything)
+    require_all_free(door.engine)
 
 
 def _of_runs(

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from specsim.conformance.backend import EAGLE_V2, Backend
+from specsim.counts import floor_to
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import scenarios
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
+from specsim.simulation.engine import Engine
 from specsim.simulation.requests import Request
 
 SPINE = (
@@ -79,6 +81,14 @@ def check_map(state: Mapping[str, Any], request: Request) -> None:
     require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
 
 
+def require_all_free(engine: Engine) -> None:
+    """Raise AssertionError unless every slot but those of the dump is free, or is the prefix cache's."""
+    memory, sizes = engine.scheduler.memory, engine.scheduler.sizes
+    free = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_cached)
+    everything = floor_to(sizes.num_slots, sizes.page_size) - sizes.page_size
+    require(free == everything, "free and cached slots at the end", free, everything)
+
+
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
     play = Play(scenario, backend)
@@ -89,8 +99,7 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
         for request in engine.scheduler.running:
             check_map(state, request)
         require(not state["req_to_token"][0].any(), "req_to_token[0]", "written", "the padding row")
-    num_free, num_all = engine.scheduler.memory.allocator.num_free, engine.scheduler.sizes.num_slots - 1
-    require(num_free == num_all, "free slots at the end", num_free, num_all)
+    require_all_free(engine)
 
 
 def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenario) -> None:
