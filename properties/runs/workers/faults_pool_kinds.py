@@ -1,87 +1,44 @@
 """Faults in what a worker moves of a pool, and in which recurrent state it keeps: components, layers, rows, steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from specsim.config import INDEXER_PAGE_KEYS, PoolSizes
 from specsim.conformance.backend import EAGLE_V2
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Mutant, mutants_of_loops, unchanged, with_pools
-from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.models.description import KVComponent, Layout, ModelDescription, Side
-from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.models.moving import LaidOutPool, Pool, pool_of
+from specsim.properties.mutants.record import Function, mutants_of_loops, with_pools
+from specsim.simulation.models.description import Layout
+from specsim.simulation.models.moving import LaidOutPool, pool_of
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.worker import Worker
 
 Array = Any
-MakePool = Callable[[ModelDescription, Side, Pools], Pool[Array]]
+
+_COMPONENTS, _ROWS = "description.components_of(side)", "layer_by_layer(sorts[Layout.SLOTS])"
+_MOVED = "self.movable[side].move(target_slots, source_slots, operations)"
 
 
-def _moving(make_pool: MakePool, sides: Sequence[Side] = tuple(Side)) -> Callable[..., Worker]:
-    """Return what builds a worker whose sides move as given."""
-
-    def make_pools(description: ModelDescription, sizes: PoolSizes, reads: Reads) -> Pools:
-        pools = Pools.of(description, sizes, reads)
-        faulty = {side: make_pool(description, side, pools) for side in sides}
-        return replace(pools, movable={**pools.movable, **faulty})
-
-    return partial(ReferenceWorker, make_pools=make_pools)
+def _without(components: str) -> Function:
+    """Inject that some components stay where they are; ``one`` is each of them."""
+    kept = f"[one for one in {_COMPONENTS} if not ({components})]"
+    return with_pools(edited(_COMPONENTS, kept, within=pool_of))
 
 
-def _without(is_left: Callable[[KVComponent], bool]) -> MakePool:
-    """Leave components where they were."""
-
-    def make_pool(description: ModelDescription, side: Side, pools: Pools) -> Pool[Array]:
-        left = tuple(one for one in description.kv_components if not is_left(one))
-        return pool_of(replace(description, kv_components=left), side, pools.kv[side])
-
-    return make_pool
+def _with_rows(rows: str) -> Function:
+    """Inject that a part moves of what has a row a slot."""
+    return with_pools(edited(_ROWS, rows, within=pool_of))
 
 
-def _with_rows(choose: Callable[[Sequence[Array]], Sequence[Array]]) -> MakePool:
-    """Move a part of what has a row a slot."""
-
-    def make_pool(description: ModelDescription, side: Side, pools: Pools) -> Pool[Array]:
-        pool = pool_of(description, side, pools.kv[side])
-        return replace(pool, rows=choose(pool.rows)) if isinstance(pool, LaidOutPool) else pool
-
-    return make_pool
-
-
-class _WholePages:
-    """A pool whose indexer entries move by the page."""
-
-    def __init__(self, description: ModelDescription, side: Side, pools: Pools) -> None:
-        self._kv = pools.kv[side]
-        components = description.components_of(side)
-        self._paged = [one.name for one in components if one.layout is Layout.INDEXER_PAGES]
-        self._pool = _without(lambda one: one.layout is Layout.INDEXER_PAGES)(description, side, pools)
-
-    def move(self, target_slots: Array, source_slots: Array, operations: Any) -> None:
-        """Copy rows by slot, and pages of the indexer whole."""
-        self._pool.move(target_slots, source_slots, operations)
-        for name in self._paged:
-            for buffer in self._kv[name]:
-                buffer[target_slots // INDEXER_PAGE_KEYS] = buffer[source_slots // INDEXER_PAGE_KEYS]
-
-
-class _Unmoved:
-    """A pool that says nothing and moves nothing."""
-
-    def move(self, target_slots: Array, source_slots: Array, operations: Any) -> None:
-        """Do nothing."""
-
-
-def _unmoved(description: ModelDescription, side: Side, pools: Pools) -> Pool[Array]:
-    return _Unmoved()
-
-
-def _other_side(description: ModelDescription, side: Side, pools: Pools) -> Pool[Array]:
-    return pools.movable[Side.DRAFT if side is Side.TARGET else Side.TARGET]
+_WHOLE_PAGES = with_pools(
+    edited(
+        "operations.move_indexer_cache(self.indexers, target_slots, source_slots, self.indexer_width)",
+        """
+        for buffer in self.indexers:
+            buffer[target_slots // INDEXER_PAGE_KEYS] = buffer[source_slots // INDEXER_PAGE_KEYS]
+        """,
+        within=LaidOutPool.move,
+    )
+)
 
 
 class _TakenForRows:
@@ -97,8 +54,14 @@ class _TakenForRows:
         self.description = replace(model.description, kv_components=known)
 
 
-def _takes_anything(config: Any, model: Model[Array], sizes: PoolSizes) -> Worker:
-    return ReferenceWorker(config, _TakenForRows(model), sizes)
+def _taking_anything(loop: Any) -> Callable[..., Worker]:
+    """Inject that a pool of unknown layout is taken for rows."""
+
+    def build(config: Any, model: Model[Array], *further: Any, **named: Any) -> Worker:
+        worker: Worker = loop(config, _TakenForRows(model), *further, **named)
+        return worker
+
+    return build
 
 
 def _stepping(commit_step: str) -> Function:
@@ -128,29 +91,26 @@ _LAST_REQUEST_IS_LOST = with_pools(
 )
 
 
-_PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
-    ("OWN-1400", "The last component or layer is not moved.", _moving(_with_rows(lambda rows: rows[:-1]))),
-    ("OWN-1401", "The first component or layer is not moved.", _moving(_with_rows(lambda rows: rows[1:]))),
-    ("OWN-1402", "Scales are not moved.", _moving(_without(lambda one: one.name.endswith("scales")))),
-    ("OWN-1403", "Data are not moved.", _moving(_without(lambda one: one.name.endswith("data")))),
-    ("OWN-1404", "Of the scales, those of keys alone move.", _moving(_without(lambda one: one.name == "value_scales"))),
-    ("OWN-1405", "The indexer is not moved.", _moving(_without(lambda one: one.layout is Layout.INDEXER_PAGES))),
-    ("OWN-1406", "The indexer moves without latent and rope.", _moving(_with_rows(lambda rows: []))),
-    ("OWN-1407", "The indexer moves by whole pages.", _moving(_WholePages)),
-    (
-        "OWN-1412",
-        "Of a combined row the first half moves.",
-        _moving(_with_rows(lambda rows: [row[:, : row.shape[1] // 2] for row in rows])),
-    ),
-    (
-        "OWN-1408",
-        "Of a combined row the second half moves.",
-        _moving(_with_rows(lambda rows: [row[:, row.shape[1] // 2 :] for row in rows])),
-    ),
-    ("OWN-1409", "What V2 compacts of the target does not move.", _moving(_unmoved, [Side.TARGET])),
-    ("OWN-1410", "Each side moves the other's slots.", _moving(_other_side)),
-    ("OWN-1411", "A pool of unknown layout is moved by rows.", _takes_anything),
-)
+_OF_MOVES = (
+    ("OWN-1400", "The last component or layer is not moved.", _with_rows(f"{_ROWS}[:-1]")),
+    ("OWN-1401", "The first component or layer is not moved.", _with_rows(f"{_ROWS}[1:]")),
+    ("OWN-1402", "Scales are not moved.", _without("one.name.endswith('scales')")),
+    ("OWN-1403", "Data are not moved.", _without("one.name.endswith('data')")),
+    ("OWN-1404", "Of the scales, those of keys alone move.", _without("one.name == 'value_scales'")),
+    ("OWN-1405", "The indexer is not moved.", _without("one.layout is Layout.INDEXER_PAGES")),
+    ("OWN-1406", "The indexer moves without latent and rope.", _with_rows("[]")),
+    ("OWN-1407", "The indexer moves by whole pages.", _WHOLE_PAGES),
+    ("OWN-1412", "Of a combined row the first half moves.",
+     _with_rows(f"[row[:, : row.shape[1] // 2] for row in {_ROWS}]")),
+    ("OWN-1408", "Of a combined row the second half moves.",
+     _with_rows(f"[row[:, row.shape[1] // 2 :] for row in {_ROWS}]")),
+    ("OWN-1409", "What V2 compacts of the target does not move.",
+     with_pools(edited(_MOVED, f"if side is not Side.TARGET:\n    {_MOVED}", within="Pools.move_kv"))),
+    ("OWN-1410", "Each side moves the other's slots.",
+     with_pools(edited("self.movable[side]", "self.movable[Side.DRAFT if side is Side.TARGET else Side.TARGET]",
+                       within="Pools.move_kv"))),
+    ("OWN-1411", "A pool of unknown layout is moved by rows.", _taking_anything),
+)  # fmt: skip
 """In what moves."""
 
 _OF_STATES = (
@@ -172,6 +132,6 @@ _OF_STATES = (
 """In which recurrent state is kept."""
 
 MUTANTS = (
-    *(Mutant(number, "move_kv_cache", summary, unchanged, worker) for number, summary, worker in _PLANTED),
+    *mutants_of_loops("move_kv_cache", [EAGLE_V2], _OF_MOVES),
     *mutants_of_loops("commit_recurrent_states", [EAGLE_V2], _OF_STATES),
 )
