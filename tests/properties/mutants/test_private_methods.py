@@ -43,7 +43,7 @@ def methods_tested() -> set[str]:
 
 
 def overridden(source: str, names: dict[str, Any], tested: set[str]) -> Iterator[str]:
-    """Yield what classes of a source override: ``Class.method``.
+    """Yield what classes of a source override: ``Class.method``; those that ``overriding`` makes are classes as well.
 
     A base that is no name of the module, such as a parameter of a function, may be any class that is tested.
     """
@@ -65,6 +65,9 @@ def overridden(source: str, names: dict[str, Any], tested: set[str]) -> Iterator
 
     for one in local.values():
         yield from (f"{one.name}.{method}" for method in sorted(private_methods(one) & inherited(one.bases)))
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+        if ast.unparse(call.func) == "overriding":
+            yield from (f"overriding.{one.arg}" for one in call.keywords if is_private(one.arg or ""))
 
 
 def _is_tested(module: str) -> bool:
@@ -76,7 +79,7 @@ def test_no_class_of_the_suite_overrides_a_private_method():
     assert {"_project", "_insert", "_evict", "_committed"} <= tested
     for path in SUITE:
         source = path.read_text(encoding="utf-8")
-        if "class " in source:
+        if "class " in source or "overriding(" in source:
             name = ".".join(("specsim.properties", *path.relative_to(SUITE_ROOT).with_suffix("").parts))
             module = importlib.import_module(name.removesuffix(".__init__"))
             found += [f"{name}: {one}" for one in overridden(source, vars(module), tested)]
@@ -96,6 +99,8 @@ def _made(side):
         def _continue(self, texts): ...
     class Four:
         def _continue(self, texts): ...
+
+ONE = overriding(_insert=None, draft=None)
 """
 
 
@@ -103,7 +108,7 @@ def test_classes_are_found_through_their_bases():
     from specsim.reference.worker.sides.ngram import NgramSide
 
     found = overridden(DERIVED, {"Side": NgramSide}, {"_continue"})
-    assert [*found] == ["One._insert", "Two._end", "Three._continue"]
+    assert [*found] == ["One._insert", "Two._end", "Three._continue", "overriding._insert"]
 
 
 @pytest.mark.parametrize("name", ["_x", "_draw_all"])
