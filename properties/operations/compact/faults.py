@@ -16,6 +16,7 @@ from specsim.properties.mutants.record import (
     returning,
     with_arguments,
 )
+from specsim.properties.mutants.tables import front_of_the_window
 
 Array = Any
 
@@ -84,9 +85,6 @@ _one_program_a_node = edited(
     "node >= 0",
     "node >= 0 and end < len(source_slots)",
 )
-_front_of_the_window = with_arguments(
-    accept_index=lambda paths: np.where(paths < 0, -1, paths[:, :1] + np.arange(paths.shape[1], dtype=np.int32))
-)
 _hidden_states_left_in_place = edited('range(axes["request"])', 'range(axes["request"] if values.ndim == 1 else 0)')
 _ids_left_in_place = edited('range(axes["request"])', 'range(axes["request"] if values.ndim > 1 else 0)')
 _one_row_a_request = edited(
@@ -119,7 +117,7 @@ MUTANTS = (
     *mutants_of(
         "fill_accept_out_cache_loc",
         ("PV01", "One program a tree node runs over the shorter rows of paths.", _one_program_a_node),
-        ("PV13", "The path is taken for the front of the window.", _front_of_the_window),
+        ("PV13", "The path is taken for the front of the window.", with_arguments(accept_index=front_of_the_window)),
         ("OWN-66", "Sources keep their gaps.", instead(_sources_unpacked)),
     ),
     *mutants_of(

@@ -106,11 +106,7 @@ _mask_of_the_first = _laid_out("visible.reshape(-1)", "np.resize(visible[:1], vi
 MUTANTS = (
     *mutants_of(
         "build_tree",
-        (
-            "B01",
-            "The parent search reads on into the next request; orphans are linked.",
-            _search_past_the_row,
-        ),
+        ("B01", "The parent search reads on into the next request; orphans are linked.", _search_past_the_row),
         ("B03", "A position is that of the layer before, by place.", _positions_by_slot_order),
         ("B06", "A tree has two layers at least.", given(_two_layers_assumed)),
         ("B07", "A chain stops one node early.", returning(_chain_stops_early)),
@@ -124,11 +120,7 @@ MUTANTS = (
         ("OWN-34", "Every request has the length of the first.", _lengths_of_the_first),
         ("OWN-35", "Drafts are laid out over the root.", returning(_roots_left_out)),
         ("OWN-36", "Every request has the root of the first.", of_the_first("bonus_tokens")),
-        (
-            "OWN-37",
-            "Node numbers start anew in each request.",
-            _numbers_within_the_request,
-        ),
+        ("OWN-37", "Node numbers start anew in each request.", _numbers_within_the_request),
         ("OWN-38", "A node sees itself and its parent only.", _seeing("path[-2:]")),
         ("OWN-39", "The root is not seen.", _seeing("path[1:] or path")),
         ("OWN-40", "The full mask's offsets leave out the lengths of earlier requests.", _earlier_lengths_left_out),
