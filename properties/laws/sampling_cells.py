@@ -10,17 +10,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import rounding_bound, softmax_bound
-from specsim.properties.distribution import (
-    EVERYTHING,
-    NOTHING,
-    Cell,
-    Coins,
-    Distribution,
-    Outcome,
-    Row,
-    cut,
-    shares,
-)
+from specsim.properties.distribution import EVERYTHING, NOTHING, Cell, Coins, Distribution, Outcome, Row, cut, shares
 from specsim.properties.laws.checks import Array, Case, require
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, row_array
 from specsim.topology import Topology

@@ -13,16 +13,7 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import (
-    ACCEPTANCE,
-    DRAFTS,
-    NO_LIMITS,
-    PROPOSALS,
-    SCHEDULES,
-    SWITCHES,
-    Limits,
-    Values,
-)
+from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, PROPOSALS, SCHEDULES, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 from specsim.properties.inside import having

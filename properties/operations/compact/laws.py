@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -186,16 +185,13 @@ def _lengths(accept_index: Array) -> Array:
     return np.asarray((accept_index >= 0).sum(axis=1))
 
 
-def _moves() -> SearchStrategy[Case]:
-    return compact_strategies.move_kv_cache()
-
-
 _GATHER = ("gather_accept_tokens",)
 _BONUS = ("fill_bonus_tokens",)
 _SOURCES = ("fill_accept_out_cache_loc",)
 _TARGETS = ("fill_accept_target_cache_loc",)
 _COMPACT = ("compact_accepted_to_front",)
 _MOVE = ("move_kv_cache",)
+_moves = compact_strategies.move_kv_cache
 
 PROPERTIES = states(
     "compact",

@@ -1,7 +1,6 @@
 """Laws of the draft cache: the slots that drafts write, and those that they read."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import (
@@ -181,14 +180,11 @@ def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
                 place += len(expected)
 
 
-def _lists() -> SearchStrategy[Case]:
-    return draft_cache_strategies.generate_draft_decode_kv_indices()
-
-
 _ASSIGN = ("assign_draft_cache_locs",)
 _PER_STEP = ("per_step_draft_out_cache_loc",)
 _GENERATE = ("generate_draft_decode_kv_indices",)
 _CASCADE = ("draft_decode_cascade_metadata",)
+_lists = draft_cache_strategies.generate_draft_decode_kv_indices
 
 PROPERTIES = states(
     "draft_cache",

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -103,16 +102,10 @@ def _cut(values: Array, case: Case) -> list[Array]:
     return np.split(values, np.cumsum(case["extend_lens"])[:-1]) if len(case["extend_lens"]) else []
 
 
-def _prompts() -> SearchStrategy[Case]:
-    return extend_strategies.rotate_prefill_input_ids()
-
-
-def _extends() -> SearchStrategy[Case]:
-    return extend_strategies.prepare_for_extend_to_fill_draft_kvcache()
-
-
 _ROTATE = ("rotate_prefill_input_ids",)
 _PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
+_prompts = extend_strategies.rotate_prefill_input_ids
+_extends = extend_strategies.prepare_for_extend_to_fill_draft_kvcache
 
 PROPERTIES = (
     state("extend", each_position_has_the_next_token, _prompts, _ROTATE, "P47"),

@@ -1,7 +1,6 @@
 """Laws of the ragged draft-extend: positions, last tokens, and what each query sees."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
@@ -68,13 +67,8 @@ def _joined(segments: list[Array], requests: list[int]) -> Array:
     return np.concatenate([np.zeros(0, dtype=np.int64), *(segments[request] for request in requests)])
 
 
-def _layouts() -> SearchStrategy[Case]:
-    return extend_strategies.create_extend_after_decode_spec_info()
-
-
-def _metadata() -> SearchStrategy[Case]:
-    return extend_strategies.generate_attn_arg_prefill()
-
+_layouts = extend_strategies.create_extend_after_decode_spec_info
+_metadata = extend_strategies.generate_attn_arg_prefill
 
 PROPERTIES = (
     state("extend_v1", ragged_positions_end_at_the_length, _layouts, (_LAYOUT,), "P51"),

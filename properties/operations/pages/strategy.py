@@ -5,14 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import (
-    LENGTH_DTYPES,
-    MAX_REQUESTS,
-    Arguments,
-    Array,
-    bulk,
-    mostly,
-)
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
 from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry

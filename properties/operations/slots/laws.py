@@ -1,7 +1,6 @@
 """Laws of the request-to-token map: what is written is read back, and nothing else changes."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
@@ -74,13 +73,10 @@ def _joined(parts: list[Array]) -> Array:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _written() -> SearchStrategy[Case]:
-    return slots_strategies.assign_req_to_token_pool()
-
-
 _ASSIGN = ("assign_req_to_token_pool",)
 _READ = ("assign_extend_cache_locs",)
 _REMAP = ("remap_accepted_slots",)
+_written = slots_strategies.assign_req_to_token_pool
 
 PROPERTIES = (
     state("slots", written_slots_are_read_back, _written, (*_ASSIGN, *_READ)),

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.config import TreeMaskMode
 from specsim.conformance.backend import Backend
@@ -220,12 +219,9 @@ def chains_and_stars(draw: st.DrawFn) -> Case:
     }
 
 
-def _built() -> SearchStrategy[Case]:
-    return tree_strategies.build_tree()
-
-
 _BUILD = ("build_tree",)
 _RECONSTRUCT = ("reconstruct_indices_from_tree_mask",)
+_built = tree_strategies.build_tree
 
 PROPERTIES = states(
     "tree",

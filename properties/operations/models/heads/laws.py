@@ -1,7 +1,6 @@
 """Laws of the heads: what the target prefers, and how far the draft model agrees."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.hashing import BROKEN, GOLDEN, mix
@@ -158,15 +157,12 @@ def _counts_after(case: Case) -> list[Array]:
     return rows
 
 
-def _drafts() -> SearchStrategy[Case]:
-    return heads_strategies.hash_draft_probabilities()
-
-
 _LOGITS = ("hash_target_logits",)
 _SAMPLING = ("hash_sampling_logits", "hash_target_logits")
 _DRAFT = ("hash_draft_probabilities",)
 _TEXT = ("text_target_logits",)
 _TEXT_DRAFT = ("text_draft_probabilities",)
+_drafts = heads_strategies.hash_draft_probabilities
 
 PROPERTIES = (
     state("heads", hash_logits_have_no_ties, heads_strategies.hash_target_logits, _LOGITS),
