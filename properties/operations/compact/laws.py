@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
-from specsim.properties.operations.compact import strategy as compact_strategies
+from specsim.properties.operations.compact import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
@@ -191,17 +191,17 @@ _SOURCES = ("fill_accept_out_cache_loc",)
 _TARGETS = ("fill_accept_target_cache_loc",)
 _COMPACT = ("compact_accepted_to_front",)
 _MOVE = ("move_kv_cache",)
-_moves = compact_strategies.move_kv_cache
+_moves = strategies.move_kv_cache
 
 PROPERTIES = states(
     "compact",
-    (gathered_tokens_stop_at_the_sentinel, compact_strategies.gather_accept_tokens, _GATHER, "P37"),
-    (bonus_is_the_last_output_token, compact_strategies.fill_bonus_tokens, _BONUS, "P25"),
-    (bonus_follows_the_last_accepted_node, compact_strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
-    (sources_are_the_slots_of_the_path, compact_strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
-    (targets_are_the_front_of_the_window, compact_strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
-    (front_holds_the_path, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
-    (node_numbers_compact_like_their_values, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (gathered_tokens_stop_at_the_sentinel, strategies.gather_accept_tokens, _GATHER, "P37"),
+    (bonus_is_the_last_output_token, strategies.fill_bonus_tokens, _BONUS, "P25"),
+    (bonus_follows_the_last_accepted_node, strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
+    (sources_are_the_slots_of_the_path, strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
+    (targets_are_the_front_of_the_window, strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
+    (front_holds_the_path, strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (node_numbers_compact_like_their_values, strategies.compact_accepted_to_front, _COMPACT, "P41"),
     (kv_moves_like_its_companions, verified_windows, (*_SOURCES, *_TARGETS, *_COMPACT, *_MOVE), "P41"),
     (move_reads_before_it_writes, _moves, _MOVE, "P41"),
     (move_leaves_other_slots_alone, _moves, _MOVE, "P41"),

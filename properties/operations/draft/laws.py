@@ -14,10 +14,10 @@ from specsim.properties.laws.checks import (
     outputs_of,
     require,
     require_equal,
-    state,
+    states,
     take_blocks,
 )
-from specsim.properties.operations.draft import strategy as draft_strategies
+from specsim.properties.operations.draft import strategy as strategies
 from specsim.properties.operations.draft.draft_paths import path_of_beam, paths_of_kept
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
@@ -266,26 +266,26 @@ _TOPK = ("fast_topk",)
 _SELECT = ("select_top_k_tokens",)
 _ORGANIZE = ("organize_draft_results",)
 
-PROPERTIES = (
-    state("draft", topk_descends_with_ties_by_lower_index, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", topk_values_stand_at_their_index, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", topk_leaves_nothing_better, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", scores_multiply_along_the_path, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", beams_are_the_best_candidates, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", parent_ids_name_the_beams, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", candidates_keep_their_order, draft_strategies.select_top_k_tokens, _SELECT),
-    state("draft", hidden_states_follow_the_parent, draft_strategies.select_top_k_tokens, _SELECT, "P49"),
-    state("draft", requests_are_selected_one_by_one, draft_strategies.select_top_k_tokens, _SELECT, "P31"),
-    state("draft", kept_candidates_are_the_best, draft_strategies.organize_draft_results, _ORGANIZE, "P20"),
-    state("draft", kept_tokens_stand_at_their_flat_ids, draft_strategies.organize_draft_results, _ORGANIZE),
-    state("draft", parent_list_leaves_out_the_last_step, draft_strategies.organize_draft_results, _ORGANIZE),
-    state("draft", requests_are_organized_one_by_one, draft_strategies.organize_draft_results, _ORGANIZE, "P31"),
-    state(
-        "draft",
+PROPERTIES = states(
+    "draft",
+    (topk_descends_with_ties_by_lower_index, strategies.fast_topk, _TOPK, "P20"),
+    (topk_values_stand_at_their_index, strategies.fast_topk, _TOPK, "P20"),
+    (topk_leaves_nothing_better, strategies.fast_topk, _TOPK, "P20"),
+    (scores_multiply_along_the_path, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (beams_are_the_best_candidates, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (parent_ids_name_the_beams, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (candidates_keep_their_order, strategies.select_top_k_tokens, _SELECT),
+    (hidden_states_follow_the_parent, strategies.select_top_k_tokens, _SELECT, "P49"),
+    (requests_are_selected_one_by_one, strategies.select_top_k_tokens, _SELECT, "P31"),
+    (kept_candidates_are_the_best, strategies.organize_draft_results, _ORGANIZE, "P20"),
+    (kept_tokens_stand_at_their_flat_ids, strategies.organize_draft_results, _ORGANIZE),
+    (parent_list_leaves_out_the_last_step, strategies.organize_draft_results, _ORGANIZE),
+    (requests_are_organized_one_by_one, strategies.organize_draft_results, _ORGANIZE, "P31"),
+    (
         chain_path_equals_the_general_path,
-        draft_strategies.organize_chain_draft_results,
+        strategies.organize_chain_draft_results,
         ("organize_chain_draft_results", *_ORGANIZE),
         "P21",
     ),
-    state("draft", kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
+    (kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
 )

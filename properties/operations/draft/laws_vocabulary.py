@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Case, outputs_of, require_equal, state
-from specsim.properties.operations.draft import strategy as draft_strategies
+from specsim.properties.laws.checks import Case, outputs_of, require_equal, states
+from specsim.properties.operations.draft import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
@@ -43,8 +43,9 @@ def permuted_vocabularies(draw: st.DrawFn) -> Case:
 
 _MAP = ("map_hot_tokens",)
 
-PROPERTIES = (
-    state("draft", identity_map_changes_nothing, draft_strategies.map_hot_tokens, _MAP, "P50"),
-    state("draft", hot_map_reads_the_table, draft_strategies.map_hot_tokens, _MAP, "P50"),
-    state("draft", hot_maps_compose, permuted_vocabularies, _MAP, "P50"),
+PROPERTIES = states(
+    "draft",
+    (identity_map_changes_nothing, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_map_reads_the_table, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_maps_compose, permuted_vocabularies, _MAP, "P50"),
 )

@@ -5,15 +5,27 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state, take_blocks
-from specsim.properties.operations.extend import strategy as extend_strategies
+from specsim.properties.laws.checks import (
+    Case,
+    arrangements,
+    cut,
+    outputs_of,
+    require_equal,
+    require_one_by_one,
+    states,
+    take_blocks,
+)
+from specsim.properties.operations.extend import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
 def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
     """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
     rotated = outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"]
-    for request, (got, prompt) in enumerate(zip(_cut(rotated, case), _cut(case["input_ids"], case), strict=True)):
+    lens = case["extend_lens"].tolist()
+    for request, (got, prompt) in enumerate(
+        zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
+    ):
         require_equal(f"the input of request {request}", got, [*prompt[1:], case["tail_tokens"][request]])
 
 
@@ -35,17 +47,9 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
 
 def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A prompt rotates alike alone, and in any order of the batch."""
-    whole = _cut(outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"], case)
-    prompts = _cut(case["input_ids"], case)
-    for requests in arrangements(len(prompts)):
-        part = {
-            "input_ids": np.concatenate([case["input_ids"][:0], *(prompts[request] for request in requests)]),
-            "extend_lens": case["extend_lens"][requests],
-            "tail_tokens": case["tail_tokens"][requests],
-        }
-        got = outputs_of(backend, "rotate_prefill_input_ids", part)["rotated_input_ids"]
-        expected = np.concatenate([case["input_ids"][:0], *(whole[request] for request in requests)])
-        require_equal(f"the input of requests {requests}", got, expected)
+    lens = case["extend_lens"].tolist()
+    flat, names = {"input_ids": lens, "rotated_input_ids": lens}, ("extend_lens", "tail_tokens")
+    require_one_by_one(backend, _ROTATE[0], case, names, len(lens), ["rotated_input_ids"], counts=flat)
 
 
 def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
@@ -98,21 +102,18 @@ def cut_prompts(draw: st.DrawFn) -> Case:
     return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
 
 
-def _cut(values: Array, case: Case) -> list[Array]:
-    return np.split(values, np.cumsum(case["extend_lens"])[:-1]) if len(case["extend_lens"]) else []
-
-
 _ROTATE = ("rotate_prefill_input_ids",)
 _PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
-_prompts = extend_strategies.rotate_prefill_input_ids
-_extends = extend_strategies.prepare_for_extend_to_fill_draft_kvcache
+_prompts = strategies.rotate_prefill_input_ids
+_extends = strategies.prepare_for_extend_to_fill_draft_kvcache
 
-PROPERTIES = (
-    state("extend", each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
-    state("extend", chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
-    state("extend", prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
-    state("extend", extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
-    state("extend", selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
-    state("extend", forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
-    state("extend", requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+PROPERTIES = states(
+    "extend",
+    (each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
+    (chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
+    (prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
+    (extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
+    (selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
+    (forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
+    (requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
 )

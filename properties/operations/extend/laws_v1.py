@@ -3,8 +3,8 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
-from specsim.properties.operations.extend import strategy as extend_strategies
+from specsim.properties.laws.checks import Case, cut, outputs_of, require_equal, require_one_by_one, states
+from specsim.properties.operations.extend import strategy as strategies
 
 _LAYOUT = "create_extend_after_decode_spec_info"
 _METADATA = "generate_attn_arg_prefill"
@@ -14,31 +14,24 @@ def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
     """The positions of a request ascend to its last position, one a token."""
     positions = outputs_of(backend, _LAYOUT, case)["positions"]
     ends = np.asarray(case["seq_lens"], dtype=np.int64)
-    for request, (got, end, count) in enumerate(
-        zip(_cut(positions, case), ends, case["num_accepted_tokens"], strict=True)
-    ):
+    counts = case["num_accepted_tokens"].tolist()
+    for request, (got, end, count) in enumerate(zip(cut(positions, counts), ends, counts, strict=True)):
         require_equal(f"the positions of request {request}", got, np.arange(end - count, end))
 
 
 def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
     """The bonus token of a request is the last token of its segment."""
     bonus_tokens = outputs_of(backend, _LAYOUT, case)["bonus_tokens"]
-    require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in _cut(case["input_ids"], case)])
+    require_equal(
+        "bonus_tokens", bonus_tokens, [segment[-1] for segment in cut(case["input_ids"], case["num_accepted_tokens"])]
+    )
 
 
 def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
     """Positions and bonus token of a request are the same alone, and in any order of the batch."""
-    whole = outputs_of(backend, _LAYOUT, case)
-    tokens, positions = _cut(case["input_ids"], case), _cut(whole["positions"], case)
-    for requests in arrangements(len(tokens)):
-        part = {
-            "input_ids": _joined(tokens, requests),
-            "seq_lens": case["seq_lens"][requests],
-            "num_accepted_tokens": case["num_accepted_tokens"][requests],
-        }
-        got = outputs_of(backend, _LAYOUT, part)
-        require_equal(f"positions of requests {requests}", got["positions"], _joined(positions, requests))
-        require_equal(f"bonus_tokens of requests {requests}", got["bonus_tokens"], whole["bonus_tokens"][requests])
+    counts = case["num_accepted_tokens"].tolist()
+    flat, names = {"input_ids": counts, "positions": counts}, ("seq_lens", "num_accepted_tokens")
+    require_one_by_one(backend, _LAYOUT, case, names, len(counts), ["positions", "bonus_tokens"], counts=flat)
 
 
 def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:
@@ -58,22 +51,14 @@ def keys_are_the_slots_of_the_request(backend: Backend, case: Case) -> None:
         require_equal(f"the keys of request {request}", outputs["kv_indices"][end - length : end], row[:length])
 
 
-def _cut(values: Array, case: Case) -> list[Array]:
-    counts = case["num_accepted_tokens"]
-    return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
+_layouts = strategies.create_extend_after_decode_spec_info
+_metadata = strategies.generate_attn_arg_prefill
 
-
-def _joined(segments: list[Array], requests: list[int]) -> Array:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *(segments[request] for request in requests)])
-
-
-_layouts = extend_strategies.create_extend_after_decode_spec_info
-_metadata = extend_strategies.generate_attn_arg_prefill
-
-PROPERTIES = (
-    state("extend_v1", ragged_positions_end_at_the_length, _layouts, (_LAYOUT,), "P51"),
-    state("extend_v1", next_root_is_the_last_output_token, _layouts, (_LAYOUT,), "P25"),
-    state("extend_v1", segments_are_laid_out_one_by_one, _layouts, (_LAYOUT,), "P31"),
-    state("extend_v1", queries_and_keys_are_cut_by_their_counts, _metadata, (_METADATA,), "P51"),
-    state("extend_v1", keys_are_the_slots_of_the_request, _metadata, (_METADATA,), "P40"),
+PROPERTIES = states(
+    "extend_v1",
+    (ragged_positions_end_at_the_length, _layouts, (_LAYOUT,), "P51"),
+    (next_root_is_the_last_output_token, _layouts, (_LAYOUT,), "P25"),
+    (segments_are_laid_out_one_by_one, _layouts, (_LAYOUT,), "P31"),
+    (queries_and_keys_are_cut_by_their_counts, _metadata, (_METADATA,), "P51"),
+    (keys_are_the_slots_of_the_request, _metadata, (_METADATA,), "P40"),
 )

@@ -8,8 +8,8 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
-from specsim.properties.operations.multi_layer import strategy as multi_layer_strategies
+from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, states
+from specsim.properties.operations.multi_layer import strategy as strategies
 from specsim.properties.strategies.arrays import bulk
 
 
@@ -209,17 +209,18 @@ def _windows(case: Case, lengths: str) -> list[slice]:
 
 
 _ROTATE, _GROW, _KEEP = ("rotate_input_ids",), ("assign_new_state",), ("assign_hidden_states_pool",)
-_rotations = multi_layer_strategies.rotate_input_ids
-_growths = multi_layer_strategies.assign_new_state
-_appends = multi_layer_strategies.assign_hidden_states_pool
+_rotations = strategies.rotate_input_ids
+_growths = strategies.assign_new_state
+_appends = strategies.assign_hidden_states_pool
 
-PROPERTIES = (
-    state("multi_layer", a_rotation_looks_one_token_further, _rotations, _ROTATE, "P47"),
-    state("multi_layer", requests_rotate_one_by_one, _rotations, _ROTATE, "P31"),
-    state("multi_layer", a_window_grows_by_the_position_before_it, _growths, _GROW, "P47"),
-    state("multi_layer", a_proposal_stands_behind_what_is_committed, _growths, _GROW, "P47"),
-    state("multi_layer", windows_grow_one_by_one, _growths, _GROW, "P31"),
-    state("multi_layer", windows_of_every_layer_are_those_of_the_text, decoded_texts, _GROW, "P48"),
-    state("multi_layer", the_pool_has_what_was_committed_last, _appends, _KEEP, "P48"),
-    state("multi_layer", committing_in_parts_is_committing_at_once, _appends, _KEEP, "P48"),
+PROPERTIES = states(
+    "multi_layer",
+    (a_rotation_looks_one_token_further, _rotations, _ROTATE, "P47"),
+    (requests_rotate_one_by_one, _rotations, _ROTATE, "P31"),
+    (a_window_grows_by_the_position_before_it, _growths, _GROW, "P47"),
+    (a_proposal_stands_behind_what_is_committed, _growths, _GROW, "P47"),
+    (windows_grow_one_by_one, _growths, _GROW, "P31"),
+    (windows_of_every_layer_are_those_of_the_text, decoded_texts, _GROW, "P48"),
+    (the_pool_has_what_was_committed_last, _appends, _KEEP, "P48"),
+    (committing_in_parts_is_committing_at_once, _appends, _KEEP, "P48"),
 )

@@ -8,8 +8,8 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
-from specsim.properties.operations.recurrent import strategy as recurrent_strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
+from specsim.properties.operations.recurrent import strategy as strategies
 from specsim.properties.strategies.arrays import bulk, mostly
 from specsim.properties.strategies.topologies import TREE_KINDS, tree_of_kind
 
@@ -128,11 +128,10 @@ def _run_trees(
 _STEPS = ("get_recurrent_steps",)
 _COMMIT = ("commit_recurrent_states",)
 
-PROPERTIES = (
-    state("recurrent", the_last_accepted_node_is_committed, recurrent_strategies.get_recurrent_steps, _STEPS, "P44"),
-    state("recurrent", snapshots_lie_at_multiples, recurrent_strategies.get_recurrent_steps, _STEPS, "P44"),
-    state(
-        "recurrent", states_are_those_after_their_nodes, recurrent_strategies.commit_recurrent_states, _COMMIT, "P44"
-    ),
-    state("recurrent", rejected_nodes_leave_no_trace, verified_trees, (*_STEPS, *_COMMIT), "P44"),
+PROPERTIES = states(
+    "recurrent",
+    (the_last_accepted_node_is_committed, strategies.get_recurrent_steps, _STEPS, "P44"),
+    (snapshots_lie_at_multiples, strategies.get_recurrent_steps, _STEPS, "P44"),
+    (states_are_those_after_their_nodes, strategies.commit_recurrent_states, _COMMIT, "P44"),
+    (rejected_nodes_leave_no_trace, verified_trees, (*_STEPS, *_COMMIT), "P44"),
 )

@@ -18,7 +18,7 @@ from specsim.properties.laws.checks import (
     take_requests,
 )
 from specsim.properties.laws.links import closure_of, depths_of, parents_by_links
-from specsim.properties.operations.tree import strategy as tree_strategies
+from specsim.properties.operations.tree import strategy as strategies
 from specsim.properties.strategies.limits import limits, sized, taken
 
 _PER_REQUEST = ("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens")
@@ -221,7 +221,7 @@ def chains_and_stars(draw: st.DrawFn) -> Case:
 
 _BUILD = ("build_tree",)
 _RECONSTRUCT = ("reconstruct_indices_from_tree_mask",)
-_built = tree_strategies.build_tree
+_built = strategies.build_tree
 
 PROPERTIES = states(
     "tree",
@@ -234,7 +234,7 @@ PROPERTIES = states(
     (draft_tokens_follow_the_root, _built, _BUILD),
     (nodes_are_numbered_across_the_batch, _built, _BUILD),
     (mask_alone_recovers_the_tree, _built, (*_BUILD, *_RECONSTRUCT), "P18"),
-    (recovered_links_have_the_given_closure, tree_strategies.reconstruct_indices_from_tree_mask, _RECONSTRUCT, "P18"),
+    (recovered_links_have_the_given_closure, strategies.reconstruct_indices_from_tree_mask, _RECONSTRUCT, "P18"),
     (requests_do_not_see_each_other, _built, _BUILD, "P31"),
     (chains_and_stars_have_their_shape, chains_and_stars, _BUILD, "P24"),
 )
