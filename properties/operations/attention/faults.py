@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, given, mutants_of, returning, with_arguments
+from specsim.properties.mutants.record import Function, given, mutants_by_operation, returning, with_arguments
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 
 
@@ -33,9 +33,8 @@ _masks_of_one_length = edited(
 _pages_of_nodes = edited("row[length + other]", "row[length + other] // page_size")
 _keys_from_position_one = with_arguments(req_to_token=lambda rows: np.roll(rows, -1, axis=1))
 
-MUTANTS = (
-    *mutants_of(
-        "verify_cascade_metadata",
+MUTANTS = mutants_by_operation(
+    verify_cascade_metadata=(
         ("OWN-337", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-338", "The first pass reads the window too.", _window_counted),
         ("OWN-339", "Queries have the configured width.", _configured_queries("cu_seqlens_q", "num_nodes")),
@@ -49,15 +48,13 @@ MUTANTS = (
         ("OWN-739", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-740", "The second pass reads pages, too.", _pages_of_nodes),
     ),
-    *mutants_of(
-        "verify_custom_mask_metadata",
+    verify_custom_mask_metadata=(
         ("OWN-346", "A short mask is continued by invisible entries.", edited("np.ones", "np.zeros")),
         ("OWN-347", "Key offsets leave the window out.", _offsets_moved(-1)),
         ("OWN-348", "Keys start at position 1.", _keys_from_position_one),
         ("OWN-349", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
-    *mutants_of(
-        "verify_extend_metadata",
+    verify_extend_metadata=(
         ("OWN-350", "Key offsets count the window.", _offsets_moved(1)),
         ("OWN-351", "Keys start at position 1.", _keys_from_position_one),
         ("OWN-352", "Mask offsets leave the window out.", edited("length + num_draft_tokens", "length")),

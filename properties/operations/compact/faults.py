@@ -8,11 +8,10 @@ import numpy as np
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
-    Mutant,
     Named,
     given,
     instead,
-    mutants_of,
+    mutants_by_operation,
     returning,
     with_arguments,
 )
@@ -94,47 +93,36 @@ _one_row_a_request = edited(
 _one_target_less = edited("num_accepted_tokens[request]", "num_accepted_tokens[request] - 1")
 _in_any_order = _without_snapshot('np.argsort(np.arange(len(target_slots)) % 2, kind="stable")')
 
-MUTANTS = (
-    Mutant(
-        "OWN-125",
-        "compact_accepted_to_front",
-        "Doubles pass through single precision.",
-        returning(_through_single_precision),
-    ),
-    *mutants_of(
-        "gather_accept_tokens",
+MUTANTS = mutants_by_operation(
+    gather_accept_tokens=(
         ("OWN-62", "Sentinel -1 wraps to the last entry.", edited("node >= 0", "True")),
         ("PV08", "The first rows of the batch are taken, not each request's.", _first_rows_of_the_batch),
         ("OWN-63", "Entries are read by place, not by node.", _read_by_place),
     ),
-    *mutants_of(
-        "fill_bonus_tokens",
+    fill_bonus_tokens=(
         ("PV02", "Rows are read with another stride.", _another_stride),
         ("PV07", "The first output token is taken.", edited("num_accepted_tokens[request] - 1", "0")),
         ("OWN-64", "The last column is taken.", edited("num_accepted_tokens[request] - 1", "-1")),
         ("OWN-65", "The count of drafts is used as one of tokens.", _drafts_for_tokens),
     ),
-    *mutants_of(
-        "fill_accept_out_cache_loc",
+    fill_accept_out_cache_loc=(
         ("PV01", "One program a tree node runs over the shorter rows of paths.", _one_program_a_node),
         ("PV13", "The path is taken for the front of the window.", with_arguments(accept_index=front_of_the_window)),
         ("OWN-66", "Sources keep their gaps.", instead(_sources_unpacked)),
     ),
-    *mutants_of(
-        "fill_accept_target_cache_loc",
+    fill_accept_target_cache_loc=(
         ("OWN-67", "Drafts are counted, not tokens.", _one_target_less),
         ("OWN-68", "Windows are as wide as a path.", edited('axes["node"]', "path_width(num_steps)")),
     ),
-    *mutants_of(
-        "compact_accepted_to_front",
+    compact_accepted_to_front=(
+        ("OWN-125", "Doubles pass through single precision.", returning(_through_single_precision)),
         ("PV04", "Hidden states stay where they were.", _hidden_states_left_in_place),
         ("OWN-69", "Ids stay where they were.", _ids_left_in_place),
         ("PV06", "Blocks of nodes are taken for one row a request.", _one_row_a_request),
         ("OWN-70", "Compaction goes backwards in place.", _in_place(-1)),
         ("OWN-395", "Compaction goes forwards in place, as ascending paths allow.", _in_place(1)),
     ),
-    *mutants_of(
-        "move_kv_cache",
+    move_kv_cache=(
         ("PV03", "Nothing moves.", edited("kv_buffers", "kv_buffers[:0]")),
         ("SYN10", "Pairs are copied in any order, without a snapshot.", _in_any_order),
         ("SYN11", "Pairs are copied backwards, in place.", _without_snapshot("::-1")),

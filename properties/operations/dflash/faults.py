@@ -10,10 +10,9 @@ from specsim.phases import DflashDraftInput
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
-    Mutant,
     Named,
     answering,
-    mutants_of,
+    mutants_by_operation,
     of_the_first,
     of_the_neighbour,
     with_arguments,
@@ -71,9 +70,8 @@ _count_of_the_row = edited('row // axes["num_draft_tokens"]', "row % len(top_k)"
 _not_shifted = _shifted("out_tokens[request] = candidates[request]")
 _root_wrapped = _shifted("out_tokens[request] = np.roll(candidates[request], -1)")
 
-MUTANTS = (
-    *mutants_of(
-        "prepare_block_draft",
+MUTANTS = mutants_by_operation(
+    prepare_block_draft=(
         ("OWN-1700", "The root of a block is masked too.", edited(_TOKEN, 'axes["mask_token"]')),
         ("OWN-1701", "A block is full of its root.", edited(_TOKEN, "bonus_tokens[request]")),
         ("OWN-1702", "A block lies one position early.", _one_early),
@@ -81,8 +79,7 @@ MUTANTS = (
         ("OWN-1704", "A block has the root of its neighbour.", of_the_neighbour("bonus_tokens")),
         ("OWN-1705", "Every block lies after the first text.", of_the_first("seq_lens")),
     ),
-    *mutants_of(
-        "block_draft_metadata",
+    block_draft_metadata=(
         ("OWN-1706", "A window starts inside a page.", _starts_inside_a_page),
         ("OWN-1707", "A window is one position short.", with_arguments(draft_window=lambda width: max(width - 1, 1))),
         ("OWN-1708", "A window counts the block that lies after it.", _window_counts_the_block),
@@ -91,8 +88,7 @@ MUTANTS = (
         ("OWN-1711", "A table is said to start with the text.", edited("start, count", "0, count")),
         ("OWN-1712", "A table is made of the row of another request.", of_the_neighbour("req_pool_indices")),
     ),
-    *mutants_of(
-        "keep_top_k_exactly",
+    keep_top_k_exactly=(
         ("OWN-1713", "Logits equal to the k-th stay.", edited(_COUNT, f"(logits[row] >= {_LEAST}).sum()")),
         ("OWN-1714", "Of logits equal to the k-th none stays.", _ties_go),
         ("OWN-1715", "Of equal logits the last ones stay.", _last_of_equals),
@@ -101,24 +97,19 @@ MUTANTS = (
         ("OWN-1718", "Every request has the largest k of the batch.", _largest_of_the_batch),
         ("OWN-1719", "The k of a request is looked up by row.", _count_of_the_row),
     ),
-    *mutants_of(
-        "fill_block_tokens",
+    fill_block_tokens=(
         ("OWN-1720", "The bonus token replaces an accepted draft.", _bonus_one_early),
         ("OWN-1721", "The bonus token comes after a rejected draft.", _bonus_one_late),
         ("OWN-1722", "Blocks are not shifted: the root is output again.", _not_shifted),
         ("OWN-1723", "The root wraps to the end of its block.", _root_wrapped),
         ("OWN-1724", "The bonus token is lost.", _no_bonus),
     ),
-    *mutants_of(
-        "target_feature_layers",
+    target_feature_layers=(
         ("OWN-1725", "Features reach up to the last layer.", _layers_over_the_whole_depth),
         ("OWN-1726", "Places of features are rounded down.", _rounded_down),
+        ("OWN-1727", "A feature alone is of the first layer.", _first_layer_for_one),
     ),
-    Mutant(
-        "OWN-1728",
-        "get_spec_adjust_token_coefficient",
-        "Ranks count every position of a block that is drafted.",
-        _width_of_a_block,
+    get_spec_adjust_token_coefficient=(
+        ("OWN-1728", "Ranks count every position of a block that is drafted.", _width_of_a_block),
     ),
-    Mutant("OWN-1727", "target_feature_layers", "A feature alone is of the first layer.", _first_layer_for_one),
 )

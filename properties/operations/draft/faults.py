@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, mutants_of, returning, with_arguments, with_outputs
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
 _CHOSEN = "best_first(values[row])[:k]"
 _TIES_TO_THE_RIGHT = "values.shape[1] - 1 - best_first(values[row, ::-1])[:k]"
@@ -44,9 +44,8 @@ _tokens_of_the_places = edited("token_block[request, candidate]", "token_block[r
 _kept_of_the_first_request = edited("block[request].reshape(-1)", "block[0].reshape(-1)")
 _counted_from_one = with_outputs(top_scores_index=lambda index: index + 1)
 
-MUTANTS = (
-    *mutants_of(
-        "fast_topk",
+MUTANTS = mutants_by_operation(
+    fast_topk=(
         ("OWN-01", "Equal values are taken from the right.", edited(_CHOSEN, _TIES_TO_THE_RIGHT)),
         ("OWN-02", "The chosen entries stay in column order.", edited(_CHOSEN, f"np.sort({_CHOSEN})")),
         ("OWN-03", "Indices are looked up by value, so equal values share one.", _first_of_its_value),
@@ -55,8 +54,7 @@ MUTANTS = (
         ("OWN-124", "Negative zero ranks below zero.", _negative_zero_below_zero),
         ("OWN-05", "NaN scores are taken for numbers.", _any_numbers),
     ),
-    *mutants_of(
-        "select_top_k_tokens",
+    select_top_k_tokens=(
         ("OWN-06", "Probabilities along a path are added.", _scores_add),
         ("OWN-07", "The score of the path so far is dropped.", _path_so_far_dropped),
         ("OWN-08", "Scores are those of the first request.", _scores_of_the_first),
@@ -68,21 +66,18 @@ MUTANTS = (
         ("OWN-13", "Candidates are listed child first.", returning(_candidates_child_first)),
         ("OWN-14", "Equal scores go to the later beam.", _ties_to_the_later_beam),
     ),
-    *mutants_of(
-        "organize_draft_results",
+    organize_draft_results=(
         ("SYN4", "Ties at the boundary keep a child and drop its parent.", _ties_to_the_child),
         ("OWN-15", "Kept candidates are ordered by score.", _ordered_by_score),
         ("OWN-16", "Tokens are not gathered.", edited("tokens[top_scores_index[request]]", "tokens[:num_kept]")),
         ("OWN-17", "Every request keeps the candidates of the first.", _kept_of_the_first_request),
         ("OWN-18", "The parent list lacks the marker of the root's children.", returning(_parents_without_the_marker)),
     ),
-    *mutants_of(
-        "organize_chain_draft_results",
+    organize_chain_draft_results=(
         ("OWN-19", "The chain's parent list lacks the marker.", with_outputs(parent_list=lambda parents: parents + 1)),
         ("OWN-20", "The chain's candidates are counted from 1.", _counted_from_one),
     ),
-    *mutants_of(
-        "map_hot_tokens",
+    map_hot_tokens=(
         ("D04", "The table's ids are added as if they were offsets.", _ids_as_offsets),
         ("G15", "No row counts as live, and -1 wraps to the last entry.", edited("topk_index[row, column]", "-1")),
         ("OWN-21", "Every row is mapped like the first.", edited("topk_index[row, column]", "topk_index[0, column]")),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, given, mutants_of, returning, with_outputs
+from specsim.properties.mutants.record import Function, Named, given, mutants_by_operation, returning, with_outputs
 from specsim.properties.mutants.tables import rows_of_the_batch, slots_for_pages
 
 BLOCK = 64
@@ -86,9 +86,8 @@ _first_block_repeated = edited("slots[:length]", f"slots[np.arange(length) % {BL
 _without_the_tail = edited("length - base + step + 1", "step + 1")
 _one_query_a_request = edited("cu_seqlens_q[request] + topk", "cu_seqlens_q[request] + 1")
 
-MUTANTS = (
-    *mutants_of(
-        "assign_draft_cache_locs",
+MUTANTS = mutants_by_operation(
+    assign_draft_cache_locs=(
         ("OWN-22", "Slots are listed step first.", _step_first),
         ("OWN-23", "Slots start one position late.", _past_the_bonus),
         ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
@@ -106,13 +105,11 @@ MUTANTS = (
         ("OWN-729", "The first request decides whether anything is copied.", _by_the_first_request),
         ("OWN-730", "The last pair fills the surplus.", _last_pair_repeated),
     ),
-    *mutants_of(
-        "per_step_draft_out_cache_loc",
+    per_step_draft_out_cache_loc=(
         ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
         ("OWN-26", "Beams come in reverse.", _beams_in_reverse),
     ),
-    *mutants_of(
-        "generate_draft_decode_kv_indices",
+    generate_draft_decode_kv_indices=(
         ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
         ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
         ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
@@ -121,8 +118,7 @@ MUTANTS = (
         ("G01", "The buffer holds one beam a request, and what lies past it is lost.", returning(_buffer_without_topk)),
         ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
     ),
-    *mutants_of(
-        "draft_decode_cascade_metadata",
+    draft_decode_cascade_metadata=(
         ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
         ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
         ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),

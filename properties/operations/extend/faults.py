@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, mutants_of, returning, with_arguments, with_outputs
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
 _TAIL = "rotated_input_ids[last] = tail_tokens[request]"
 
@@ -38,17 +38,15 @@ _after_the_path = edited(
 )
 _not_shifted = edited("input_ids[place + 1]", "input_ids[place]")
 
-MUTANTS = (
-    *mutants_of(
-        "rotate_prefill_input_ids",
+MUTANTS = mutants_by_operation(
+    rotate_prefill_input_ids=(
         ("X01", "Every chunk ends in the sampled token.", _sampled_tail),
         ("X16", "The lookahead token of all but the last chunk is dropped.", returning(_tail_not_looked_up)),
         ("OWN-82", "The batch is rotated as one prompt.", _one_prompt),
         ("OWN-83", "A prompt's first token becomes its tail.", _first_token_last),
         ("D08", "Rows are those of the prompt before it is shifted.", _not_shifted),
     ),
-    *mutants_of(
-        "prepare_for_extend_to_fill_draft_kvcache",
+    prepare_for_extend_to_fill_draft_kvcache=(
         ("X15", "There are as many rows as the longest path, not as nodes.", returning(_as_many_rows_as_accepted)),
         ("X03", "Drafts are counted where tokens are meant.", _drafts_for_tokens),
         ("PV17", "Every request is trimmed to the longest.", _as_long_as_the_longest),

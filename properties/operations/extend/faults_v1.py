@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, given, mutants_of
+from specsim.properties.mutants.record import Named, given, mutants_by_operation
 from specsim.properties.mutants.tables import rows_of_the_batch
 
 _QUERIES = "qo_indptr[request] + num_accepted_tokens[request]"
@@ -27,17 +27,15 @@ _equal_segments = edited(
 _first_token = edited("input_ids[start + count - 1]", "input_ids[start]")
 _one_width = edited(_QUERIES, "qo_indptr[request] + max(num_accepted_tokens)")
 
-MUTANTS = (
-    *mutants_of(
-        "create_extend_after_decode_spec_info",
+MUTANTS = mutants_by_operation(
+    create_extend_after_decode_spec_info=(
         ("OWN-193", "The length counts one token less.", given(_one_before)),
         ("OWN-194", "Positions start at the new length.", _after_the_length),
         ("OWN-195", "The batch is laid out as one request.", _as_one_request),
         ("OWN-196", "The next root is the first output token.", _first_token),
         ("OWN-197", "Tokens are cut into segments of one width.", _equal_segments),
     ),
-    *mutants_of(
-        "generate_attn_arg_prefill",
+    generate_attn_arg_prefill=(
         ("OWN-198", "There is one query a draft.", edited(_QUERIES, f"{_QUERIES} - 1")),
         ("OWN-199", "All requests have as many queries as the longest.", _one_width),
         ("OWN-200", "Keys are those from before the verify.", given(_before_the_verify)),

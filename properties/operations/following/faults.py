@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import mutants_of, of_the_neighbour, with_arguments
+from specsim.properties.mutants.record import mutants_by_operation, of_the_neighbour, with_arguments
 
 _SEEN = "squares[request, node, draft]"
 _RECENT = "recent_tokens[request].tolist()"
@@ -23,9 +23,8 @@ _one_too_long = edited("min_tokens[request]", "min_tokens[request] + 1")
 _after_anything = edited("_ends_with(text, before)", "True")
 _one_bad_word = edited("bad_words[request].tolist()", "bad_words[request, :1].tolist()")
 
-MUTANTS = (
-    *mutants_of(
-        "forbid_tokens",
+MUTANTS = mutants_by_operation(
+    forbid_tokens=(
         ("OWN-759", "A stop is forbidden one token too long.", _one_too_long),
         ("OWN-760", "A stop is allowed one token too early.", edited("min_tokens[request]", "min_tokens[request] - 1")),
         ("OWN-741", "Every node forbids what its root does.", edited(_SEEN, "squares[request, 0, draft]")),
@@ -39,8 +38,7 @@ MUTANTS = (
         ("OWN-749", "A bad word has to lie within the drafts.", edited(_RECENT, "[-1] * recent_tokens.shape[1]")),
         ("OWN-750", "The output is known one token late.", _known_one_late),
     ),
-    *mutants_of(
-        "commit_output_tokens",
+    commit_output_tokens=(
         ("OWN-751", "The bonus token is not committed.", edited(_COMMITTED, f"{_COMMITTED}[:-1]")),
         ("OWN-752", "A token counts once a verify.", edited(_COUNTED, f"{{*({_COUNTED})}}")),
         ("OWN-753", "What was drafted is committed, accepted or not.", _drafted),

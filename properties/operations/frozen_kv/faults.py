@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, mutants_of, returning, with_arguments, with_outputs
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
 _POSITION = "max(int(seq_lens[request]) - 1, 0)"
 
@@ -17,9 +17,8 @@ _one_length = with_outputs(beam_seq_lens=lambda lengths: np.resize(lengths[:1], 
 _segments_of_one_width = with_arguments(num_accepted_tokens=lambda counts: np.full_like(counts, counts.max(initial=1)))
 _one_row_early = edited("start + count - 1", "max(start + count - 2, 0)")
 
-MUTANTS = (
-    *mutants_of(
-        "prepare_for_frozen_kv_draft",
+MUTANTS = mutants_by_operation(
+    prepare_for_frozen_kv_draft=(
         ("OWN-2600", "Copies of the batch follow each other.", returning(_beams_of_all_requests)),
         ("OWN-2601", "A beam stands after its last key.", edited(_POSITION, "seq_lens[request]")),
         ("OWN-2602", "The position of no key is below 0.", edited(_POSITION, "int(seq_lens[request]) - 1")),
@@ -27,8 +26,7 @@ MUTANTS = (
         ("OWN-2604", "All beams see as many keys as the first.", _one_length),
         ("OWN-2605", "The row is the place in the batch.", edited("req_pool_indices[request]", "request")),
     ),
-    *mutants_of(
-        "select_last_verified",
+    select_last_verified=(
         ("OWN-2606", "The row before the last token is selected.", _one_row_early),
         ("OWN-2607", "The first row of each request is selected.", edited("start + count - 1", "start")),
         ("OWN-2608", "All segments are as wide as the longest.", _segments_of_one_width),

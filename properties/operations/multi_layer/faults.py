@@ -9,7 +9,7 @@ from specsim.properties.mutants.record import (
     Function,
     Named,
     given,
-    mutants_of,
+    mutants_by_operation,
     of_the_neighbour,
     returning,
     with_arguments,
@@ -67,17 +67,15 @@ _ring = edited(
 _last_takes_the_first = _moved("np.roll(input_ids[start : start + length], -1)")
 _below_zero = edited("max(positions[start] - 1, 0)", "positions[start] - 1")
 
-MUTANTS = (
-    *mutants_of(
-        "rotate_input_ids",
+MUTANTS = mutants_by_operation(
+    rotate_input_ids=(
         ("OWN-1860", "The proposal always stands at the end.", with_arguments(select_index=None)),
         ("OWN-1861", "The last cell takes the first one's token.", _last_takes_the_first),
         ("OWN-1862", "Cells are stored before their neighbours are loaded.", _moved("input_ids[start + length - 1]")),
         ("OWN-1863", "A window of one token stays as it is.", edited("length == 0", "length <= 1")),
         ("OWN-1864", "The proposal is that of the request before.", of_the_neighbour("next_tokens")),
     ),
-    *mutants_of(
-        "assign_new_state",
+    assign_new_state=(
         ("OWN-1865", "The proposal stands after the padding.", with_arguments(num_padding=np.zeros_like)),
         ("OWN-1866", "The proposal overwrites the last token before it.", _one_early),
         ("OWN-1867", "The proposal is that of the request before.", of_the_neighbour("next_tokens")),
@@ -94,8 +92,7 @@ MUTANTS = (
         ("OWN-1878", "Windows are as long as before.", edited("length + 1", "length")),
         ("OWN-1879", "The hidden state in front is never there.", _front_not_grown),
     ),
-    *mutants_of(
-        "assign_hidden_states_pool",
+    assign_hidden_states_pool=(
         ("OWN-1880", "What waits is the end of the window, rejected rows included.", given(_end_of_the_window)),
         ("OWN-1881", "What waits is never replaced.", with_arguments(num_committed=np.zeros_like)),
         ("OWN-1882", "The last committed state is left out.", _last_left_out),

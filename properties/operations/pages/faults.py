@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, mutants_of, with_arguments
+from specsim.properties.mutants.record import Function, mutants_by_operation, with_arguments
 
 _KEPT_END = "length + num_kept - 1"
 _KEEP_LEN = "min(ceil_to(needed, page_size), length + num_nodes)"
@@ -55,9 +55,8 @@ _first_tree = edited("out_cache_loc[node]", "out_cache_loc[node % num_nodes]")
 _those_that_go_on = edited('range(axes["request"])', "unfinished_index")
 _bonus_left_out = edited(_TOKENS, "num_accepted_drafts[request]")
 
-MUTANTS = (
-    *mutants_of(
-        "align_evict_mask_to_page_size",
+MUTANTS = mutants_by_operation(
+    align_evict_mask_to_page_size=(
         ("OWN-700", "Slots are freed one by one, pages in use among them.", _one_by_one),
         ("OWN-701", "The page of the bonus token is kept, which has no slot yet.", _page_of_the_bonus),
         ("OWN-702", "The root is not counted, so the page of the draft before the last is kept.", _root_not_counted),
@@ -67,8 +66,7 @@ MUTANTS = (
         ("OWN-3141", "The last kept entry decides, not how many are kept.", _by_the_last_one_kept),
         ("OWN-3142", "What is kept is taken to be in front.", _as_a_chain),
     ),
-    *mutants_of(
-        "get_src_tgt_cache_loc",
+    get_src_tgt_cache_loc=(
         ("OWN-714", "The page of the last accepted token is freed when it begins one.", _page_that_begins_freed),
         ("OWN-715", "Everything after the accepted tokens is freed, on pages in use too.", edited(_KEEP_LEN, "needed")),
         ("OWN-716", "Pages are counted from the start of the verify window.", _pages_of_the_window),
@@ -76,23 +74,20 @@ MUTANTS = (
         ("OWN-718", "A page that is full keeps the next one.", _next_page_kept),
         ("OWN-719", "Every path is looked up in the first tree.", _first_tree),
     ),
-    *mutants_of(
-        "get_target_cache_loc",
+    get_target_cache_loc=(
         ("OWN-720", "Targets start one draft, not one token, after those before.", _one_target_early),
         ("OWN-721", "What is freed follows the accepted slots, where it should end the window.", _after_the_accepted),
         ("OWN-722", "Targets are the last slots that are kept.", _last_ones_kept),
         ("OWN-723", "Slots are freed from the front.", _freed("int(to_free_num_slots[request])")),
     ),
-    *mutants_of(
-        "create_num_accepted_drafts_filter",
+    create_num_accepted_drafts_filter=(
         ("OWN-706", "Lengths of ended requests stay, so that their last slots are never freed.", _those_that_go_on),
         ("OWN-707", "Without a request that goes on, no length grows.", _no_length_grows),
         ("OWN-708", "Lengths grow by drafts, not by tokens.", _lengths_by_drafts),
         ("OWN-709", "Drafts are counted, not tokens.", _drafts_counted),
         ("OWN-710", "The first requests go on, as many as do.", _first_ones_go_on),
     ),
-    *mutants_of(
-        "filter_finished_cache_loc",
+    filter_finished_cache_loc=(
         ("OWN-711", "Segments are as long as drafts, the bonus token left out.", _bonus_left_out),
         ("OWN-712", "Segments are those of the filtered list.", edited(_TOKENS, "num_unfinished_tokens[request]")),
         ("OWN-713", "A request that has ended keeps its slots too.", _ended_kept_too),

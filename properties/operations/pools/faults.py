@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.config import INDEXER_PAGE_KEYS as _KEYS
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning
+from specsim.properties.mutants.record import Function, Named, given, instead, mutants_by_operation, returning
 
 Array = Any
 
@@ -69,9 +69,8 @@ _place_of_the_target = edited("source_slots", _slots_by("source", "target"))
 _sources_kept = edited("full_to_swa[source_slots[pair]]", "source_slots[pair]")
 _targets_kept = edited("full_to_swa[target_slots[pair]]", "target_slots[pair]")
 
-MUTANTS = (
-    *mutants_of(
-        "move_indexer_cache",
+MUTANTS = mutants_by_operation(
+    move_indexer_cache=(
         ("K07", "Pages are taken for rows of one token.", instead(_rows_by_token)),
         ("OWN-1300", "Keys move without their scales.", _scales_left),
         ("OWN-1301", "Scales move without their keys.", _keys_left),
@@ -91,8 +90,7 @@ MUTANTS = (
         ("OWN-1315", "The last pair is lost.", edited(_PAIRS, f"[*{_PAIRS}][:-1]")),
         ("OWN-1316", "Of a key all but the last byte moves.", _last_byte_left),
     ),
-    *mutants_of(
-        "translate_move_slots",
+    translate_move_slots=(
         ("OWN-1320", "Sources stay slots of the full pool.", _sources_kept),
         ("OWN-1321", "Targets stay slots of the full pool.", _targets_kept),
         ("OWN-1322", "Sides change places.", _sides_swapped),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, given, mutants_of, with_outputs
+from specsim.properties.mutants.record import Named, given, mutants_by_operation, with_outputs
 
 _LAST = "accept_index[request, count - 1]"
 _PLACE = "crossing - length - 1"
@@ -37,9 +37,8 @@ _first_entry_only = edited(
 _drafts_for_the_node = edited(f"{_LAST} - root", "count - 1")
 _node_before_the_last = edited(_LAST, "accept_index[request, max(count - 2, 0)]")
 
-MUTANTS = (
-    *mutants_of(
-        "get_recurrent_steps",
+MUTANTS = mutants_by_operation(
+    get_recurrent_steps=(
         ("PV09", "The number of accepted drafts is taken for the last accepted node.", _drafts_for_the_node),
         ("OWN-1330", "Numbers are those of the batch.", edited(f"{_LAST} - root", _LAST)),
         ("OWN-1331", "The node before the last one is committed.", _node_before_the_last),
@@ -55,8 +54,7 @@ MUTANTS = (
         ("OWN-1341", "Lengths are those after the verify.", _after_verify),
         ("OWN-1342", "Only the first request has a snapshot.", _of_the_first),
     ),
-    *mutants_of(
-        "commit_recurrent_states",
+    commit_recurrent_states=(
         ("V25", "States pass through half precision.", _halved),
         ("K15", "Every verified node advances the state.", edited(_KEPT, "steps[request, -1]")),
         ("K17", "A batch in which no draft was accepted commits nothing.", given(_nothing_accepted_commits_nothing)),

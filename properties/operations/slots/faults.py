@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, given, instead, mutants_of, with_arguments
+from specsim.properties.mutants.record import Named, given, instead, mutants_by_operation, with_arguments
 from specsim.properties.mutants.tables import front_of_the_window, rows_of_the_batch
 
 Array = Any
@@ -52,22 +52,19 @@ _after_the_verify = edited(
     "seq_lens[request] + place", "seq_lens[request] + (accept_index[request] >= 0).sum() + place"
 )
 
-MUTANTS = (
-    *mutants_of(
-        "assign_req_to_token_pool",
+MUTANTS = mutants_by_operation(
+    assign_req_to_token_pool=(
         ("K04", "A range spills one position past its end.", instead(_ends_included)),
         ("OWN-77", "Slots are shared out evenly.", _equal_shares_written),
         ("OWN-78", "The positions before a range are cleared.", instead(_whole_row_written)),
         ("OWN-79", "Ranges start at 0.", given(_starts_forgotten)),
     ),
-    *mutants_of(
-        "assign_extend_cache_locs",
+    assign_extend_cache_locs=(
         ("X10", "Ragged ranges are viewed as equally long ones.", _equal_shares_read),
         ("OWN-80", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-81", "Ranges start at 0.", given(_starts_forgotten)),
     ),
-    *mutants_of(
-        "remap_accepted_slots",
+    remap_accepted_slots=(
         (
             "OWN-190",
             "The first nodes of the tree are kept, as if the path were compacted.",

@@ -12,7 +12,7 @@ from specsim.properties.mutants.record import (
     Named,
     answering,
     given,
-    mutants_of,
+    mutants_by_operation,
     of_the_first,
     returning,
     with_outputs,
@@ -103,9 +103,8 @@ _itself_after_the_last = _linked("pairwise(below)", "pairwise((*below, *below[1:
 _bits_reversed = _laid_out("1 << ancestor", "1 << (8 * packed.itemsize - 1 - ancestor)")
 _mask_of_the_first = _laid_out("visible.reshape(-1)", "np.resize(visible[:1], visible.size)")
 
-MUTANTS = (
-    *mutants_of(
-        "build_tree",
+MUTANTS = mutants_by_operation(
+    build_tree=(
         ("B01", "The parent search reads on into the next request; orphans are linked.", _search_past_the_row),
         ("B03", "A position is that of the layer before, by place.", _positions_by_slot_order),
         ("B06", "A tree has two layers at least.", given(_two_layers_assumed)),
@@ -128,8 +127,7 @@ MUTANTS = (
         ("OWN-42", "Packed words are cut at eight bits.", _laid_out("1 << ancestor", "(1 << ancestor) & 0xFF")),
         ("OWN-43", "Every request has the mask of the first.", _mask_of_the_first),
     ),
-    *mutants_of(
-        "reconstruct_indices_from_tree_mask",
+    reconstruct_indices_from_tree_mask=(
         ("OWN-44", "A depth counts the node itself.", with_outputs(positions=lambda positions: positions + 1)),
         ("OWN-45", "Nodes of equal depth are siblings.", returning(_siblings_by_depth)),
         ("OWN-46", "A node's child is its last descendant.", returning(_deepest_descendant_first)),

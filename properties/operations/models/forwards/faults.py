@@ -12,7 +12,7 @@ from specsim.properties.mutants.record import (
     Named,
     answering,
     given,
-    mutants_of,
+    mutants_by_operation,
     of_the_first,
     returning,
     with_arguments,
@@ -118,9 +118,8 @@ _cache_unread = edited(
 )
 _masks_of_the_first = _own_keys(_SQUARES, f"np.resize({_SQUARES}[:1], {_SQUARES}.shape)")
 
-MUTANTS = (
-    *mutants_of(
-        "target_forward",
+MUTANTS = mutants_by_operation(
+    target_forward=(
         ("OWN-88", "The tree mask is ignored.", with_arguments(tree_mask=None)),
         ("OWN-89", "The tree mask is transposed.", _own_keys(_SQUARES, f"[square.T for square in {_SQUARES}]")),
         ("OWN-90", "Every request has the mask of the first.", _masks_of_the_first),
@@ -137,8 +136,7 @@ MUTANTS = (
         ("OWN-101", "The context word holds one token.", returning(_context_of_one_token)),
         ("OWN-102", "Entries of the whole pool are seen.", returning(_littered_neighbours)),
     ),
-    *mutants_of(
-        "draft_extend_forward",
+    draft_extend_forward=(
         ("D10", "Slots are found with the page size of another pool.", given(_page_size_of_another_pool)),
         ("X17", "Only the first draft layer is refreshed.", answering(_later_layers_unwritten)),
         ("D02", "The residual is dropped from the state that is carried on.", returning(_residual_dropped)),
@@ -147,8 +145,7 @@ MUTANTS = (
         ("OWN-105", "The prefix is not seen.", _cached_prefix_unseen),
         ("OWN-106", "V entries are not written.", returning(_values_unwritten)),
     ),
-    *mutants_of(
-        "draft_decode_forward",
+    draft_decode_forward=(
         ("D03", "The saved state is carried on instead of the new one.", returning(_saved_state_returned)),
         ("OWN-107", "A beam does not see its newest entry.", given(newest_key_unseen)),
         ("OWN-108", "All lists are equally long.", given(_lists_of_the_first_length)),

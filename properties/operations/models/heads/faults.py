@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from specsim.properties.mutants.record import Named, given, mutants_of, returning, with_arguments, with_outputs
+from specsim.properties.mutants.record import (
+    Named,
+    given,
+    mutants_by_operation,
+    returning,
+    with_arguments,
+    with_outputs,
+)
 
 
 def _last_layer_ignored(arguments: Named) -> None:
@@ -24,33 +31,27 @@ _hashed_bits_above = with_outputs(logits=lambda logits: logits ^ ((logits & 0xFF
 _sorted = with_outputs(probabilities=lambda chances: -np.sort(-chances))
 _never_sure = with_arguments(agreement=lambda share: min(share, 2**30))
 
-MUTANTS = (
-    *mutants_of(
-        "hash_target_logits",
+MUTANTS = mutants_by_operation(
+    hash_target_logits=(
         ("OWN-111", "Token ids do not break ties.", with_outputs(logits=lambda logits: logits >> 10 << 10)),
         ("OWN-112", "The last layer's fold is ignored.", given(_last_layer_ignored)),
         ("OWN-113", "The seed is ignored.", with_arguments(seed=0)),
     ),
-    *mutants_of(
-        "hash_draft_probabilities",
+    hash_draft_probabilities=(
         ("OWN-114", "Probabilities come sorted, not by token.", _sorted),
         ("OWN-115", "A hostile draft is a random one.", with_arguments(agreement=lambda share: max(share, 0))),
         ("OWN-116", "A perfect draft is right now and then.", _never_sure),
         ("OWN-117", "Probabilities are coarse.", _coarse),
         ("OWN-118", "The draft cache plays no part.", with_arguments(context=np.zeros_like)),
     ),
-    *mutants_of(
-        "text_target_logits",
+    text_target_logits=(
         ("OWN-119", "The shortest context weighs most.", _shortest_first),
         ("OWN-120", "Ties are not broken.", with_outputs(logits=lambda logits: logits >> 8 << 8)),
         ("OWN-121", "Hashed bits disturb the counts.", _hashed_bits_above),
     ),
-    *mutants_of(
-        "text_draft_probabilities",
+    text_draft_probabilities=(
         ("OWN-122", "Shares add up to 2.", with_outputs(probabilities=lambda chances: chances * np.float32(2))),
         ("OWN-123", "The draft cache plays no part.", with_arguments(context=np.zeros_like)),
     ),
-    *mutants_of(
-        "hash_sampling_logits", ("OWN-355", "The last tokens keep falling apart.", returning(_least_logit_uncapped))
-    ),
+    hash_sampling_logits=(("OWN-355", "The last tokens keep falling apart.", returning(_least_logit_uncapped)),),
 )
