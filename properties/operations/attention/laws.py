@@ -114,17 +114,10 @@ def idle_keys_are_those_of_a_ragged_extend(backend: Backend, case: Case) -> None
     """Keys as a list are those of an extend of one token a row, with room up to any bound on their sum."""
     idle = outputs_of(backend, _IDLE, {**case, "num_new_keys": 0, "page_size": 1})
     lengths = np.asarray(case["seq_lens"], dtype=np.int64)
-    listed = outputs_of(
-        backend,
-        _RAGGED,
-        {
-            "req_pool_indices": case["req_pool_indices"],
-            "req_to_token": case["req_to_token"],
-            "kv_lens": case["seq_lens"],
-            "num_accepted_tokens": np.ones(len(lengths), dtype=np.int32),
-            "kv_lens_sum": len(lengths) * case["req_to_token"].shape[1],
-        },
-    )
+    counts = {"kv_lens": case["seq_lens"], "num_accepted_tokens": np.ones(len(lengths), dtype=np.int32)}
+    rows = {name: case[name] for name in ("req_pool_indices", "req_to_token")}
+    room = len(lengths) * case["req_to_token"].shape[1]
+    listed = outputs_of(backend, _RAGGED, {**rows, **counts, "kv_lens_sum": room})
     require_equal("cu_seqlens_q", idle["cu_seqlens_q"], listed["qo_indptr"])
     require_equal("cu_seqlens_k", idle["cu_seqlens_k"], listed["kv_indptr"])
     keys = [row[:length] for row, length in zip(idle["page_table"], lengths.tolist(), strict=True)]

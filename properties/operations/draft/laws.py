@@ -16,6 +16,7 @@ from specsim.properties.laws.checks import (
     require_equal,
     states,
     take_blocks,
+    take_requests,
 )
 from specsim.properties.operations.draft import strategy as strategies
 from specsim.properties.operations.draft.draft_paths import path_of_beam, paths_of_kept
@@ -166,43 +167,26 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
     """
     topk, num_steps = case["topk"], case["num_steps"]
     random = np.random.default_rng(case["seed"])
-    score_list, token_list, parents_list = [], [], []
+    blocks: dict[str, list[Array]] = {"score_list": [], "token_list": [], "parents_list": []}
     scores, hidden = None, np.tile(np.arange(case["num_requests"])[:, None], num_steps + 1)
     for step in range(num_steps):
         rows = len(hidden)
         probabilities = -np.sort(-random.integers(0, 9, (rows, topk)).astype(np.float32) / 8, axis=1)
         tokens = random.permutation(rows * topk).reshape(rows, topk) + 1000 * (step + 1)
-        selected = outputs_of(
-            backend,
-            "select_top_k_tokens",
-            {
-                "step_index": step,
-                "topk_p": probabilities,
-                "topk_index": tokens,
-                "hidden_states": hidden,
-                "scores": scores,
-                "topk": topk,
-            },
-        )
+        candidates = {"topk_p": probabilities, "topk_index": tokens, "hidden_states": hidden, "scores": scores}
+        selected = outputs_of(backend, _SELECT[0], {**candidates, "step_index": step, "topk": topk})
         scores, hidden = selected["next_scores"], selected["next_hidden_states"].copy()
         hidden[:, step] = selected["input_ids"]
-        score_list.append(selected["score_block"])
-        token_list.append(selected["token_block"])
-        parents_list.append(selected["parent_block"])
-    organized = outputs_of(
-        backend,
-        "organize_draft_results",
-        {
-            "score_list": score_list,
-            "token_list": token_list,
-            "parents_list": parents_list,
-            "num_draft_tokens": case["num_draft_tokens"],
-        },
-    )
+        for of_steps, name in zip(blocks.values(), ("score_block", "token_block", "parent_block"), strict=True):
+            of_steps.append(selected[name])
+    organized = outputs_of(backend, _ORGANIZE[0], {**blocks, "num_draft_tokens": case["num_draft_tokens"]})
     for request in range(case["num_requests"]):
         paths = paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
-            every = [*path_of_beam(organized, parents_list, token_list, request, place, topk), request]
+            every = [
+                *path_of_beam(organized, blocks["parents_list"], blocks["token_list"], request, place, topk),
+                request,
+            ]
             require_equal(f"the path that beam {place} of request {request} carries", beam, every)
         require(len(paths) == case["num_draft_tokens"] - 1, "kept paths", len(paths), case["num_draft_tokens"] - 1)
 
@@ -223,13 +207,11 @@ def requests_are_organized_one_by_one(backend: Backend, case: Case) -> None:
 def requests_are_selected_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request do not depend on the batch."""
     topk = case["topk"]
+    names = ("topk_p", "topk_index", "hidden_states", "scores")
     num_requests = len(case["topk_p"]) // (1 if case["step_index"] == 0 else topk)
     whole = outputs_of(backend, "select_top_k_tokens", case)
     for requests in arrangements(num_requests):
-        part = dict(case)
-        for name in ("topk_p", "topk_index", "hidden_states", "scores"):
-            if case[name] is not None:
-                part[name] = take_blocks(case[name], num_requests, requests)
+        part = take_requests(case, names, num_requests, requests)
         got = outputs_of(backend, "select_top_k_tokens", part)
         there = [name for name, value in got.items() if value is not None]
         expected = {name: take_blocks(whole[name], num_requests, requests) for name in there}

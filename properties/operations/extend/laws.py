@@ -74,9 +74,8 @@ def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> No
     last = prepared["positions"].reshape(len(case["seq_lens"]), case["num_draft_tokens"])[:, -1]
     require_equal("forward_seq_lens", prepared["forward_seq_lens"], last + 1)
     committed = np.asarray(case["seq_lens"], dtype=np.int64)
-    require_equal(
-        "the rows of a forward", prepared["forward_seq_lens"] - committed, [case["num_draft_tokens"]] * len(last)
-    )
+    rows = prepared["forward_seq_lens"] - committed
+    require_equal("the rows of a forward", rows, [case["num_draft_tokens"]] * len(last))
 
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:

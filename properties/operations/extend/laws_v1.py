@@ -22,9 +22,8 @@ def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
 def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
     """The bonus token of a request is the last token of its segment."""
     bonus_tokens = outputs_of(backend, _LAYOUT, case)["bonus_tokens"]
-    require_equal(
-        "bonus_tokens", bonus_tokens, [segment[-1] for segment in cut(case["input_ids"], case["num_accepted_tokens"])]
-    )
+    segments = cut(case["input_ids"], case["num_accepted_tokens"])
+    require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in segments])
 
 
 def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:

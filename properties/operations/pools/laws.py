@@ -17,10 +17,9 @@ def keys_and_scales_go_with_their_slots(backend: Backend, case: Case) -> None:
     for layer, before in enumerate(case["indexer_buffers"]):
         if len(before):
             held = _by_slot(before, case["head_dim"])
-            for part, now, old in zip(("key", "scale"), _by_slot(moved[layer], case["head_dim"]), held, strict=True):
-                for target, source in zip(case["target_slots"].tolist(), case["source_slots"].tolist(), strict=True):
-                    if target:
-                        require_equal(f"{part} of slot {target} in layer {layer}", now[target], old[source])
+            targets, sources = (case[name][case["target_slots"] > 0] for name in ("target_slots", "source_slots"))
+            for part, now, old in zip(("keys", "scales"), _by_slot(moved[layer], case["head_dim"]), held, strict=True):
+                require_equal(f"{part} of slots {targets} in layer {layer}", now[targets], old[sources])
 
 
 def other_keys_and_scales_stay(backend: Backend, case: Case) -> None:
@@ -60,9 +59,8 @@ def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> N
     window = np.full_like(full, -1)
     is_held = case["full_to_swa"] > 0
     window[case["full_to_swa"][is_held]] = full[is_held]
-    translated = outputs_of(
-        backend, "translate_move_slots", {name: case[name] for name in ("target_slots", "source_slots", "full_to_swa")}
-    )
+    pairs = {name: case[name] for name in ("target_slots", "source_slots", "full_to_swa")}
+    translated = outputs_of(backend, "translate_move_slots", pairs)
     for name, buffer, prefix in (("full", full, ""), ("window", window, "swa_")):
         slots = translated if prefix else case
         asked = {side: slots[f"{prefix}{side}"] for side in ("target_slots", "source_slots")}

@@ -1,5 +1,6 @@
 """Faults in the forwards: what is written, what is seen, and what is carried on."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,14 @@ from specsim.reference.models.folds import own_keys
 
 _SQUARES = "tree_mask.reshape(len(keys), *(widths[:1] * 2))"
 
+_CONTEXT_WORDS = "hidden_states[:, num_layers] = sight.context_words(kv_buffers[0], positions)"
+
 _own_keys = partial(edited, within=own_keys)
+
+
+def _at_last(statement: str) -> Callable[[Function], Function]:
+    """Inject a statement with which the target's forward ends."""
+    return edited(_CONTEXT_WORDS, f"{_CONTEXT_WORDS}\n{statement}", within="run_target")
 
 
 def _first_new_positions(arguments: Named) -> None:
@@ -54,11 +62,6 @@ def _values_unwritten(outputs: Named, arguments: Named) -> None:
         buffer[arguments["out_cache_loc"]] = 0
 
 
-def _components_unmarked(outputs: Named, arguments: Named) -> None:
-    for buffer in arguments["kv_buffers"]:
-        buffer[arguments["out_cache_loc"], 3] = 0
-
-
 def _dump_slot_wraps(outputs: Named, arguments: Named) -> None:
     if (arguments["out_cache_loc"] == 0).any():
         for buffer in arguments["kv_buffers"]:
@@ -69,33 +72,6 @@ def _slot_after_written(outputs: Named, arguments: Named) -> None:
     for buffer in arguments["kv_buffers"]:
         slots = np.setdiff1d(arguments["out_cache_loc"] + 1, arguments["out_cache_loc"])
         buffer[slots[slots < len(buffer)]] = 0
-
-
-def _fold_by_slot(outputs: Named, arguments: Named) -> None:
-    slots = arguments["out_cache_loc"][:, None]
-    outputs["hidden_states"][:, :-1] = (outputs["hidden_states"][:, :-1] + slots) & MASK
-
-
-def _first_layer_only(outputs: Named, arguments: Named) -> None:
-    outputs["hidden_states"][:, 1:-1] = outputs["hidden_states"][:, :1]
-
-
-def _context_of_one_token(outputs: Named, arguments: Named) -> None:
-    outputs["hidden_states"][:, -1] = outputs["hidden_states"][:, -1] & 0xFF
-
-
-def _littered_neighbours(outputs: Named, arguments: Named) -> None:
-    pool = sum(int(buffer[1:, 1].sum()) for buffer in arguments["kv_buffers"])
-    outputs["hidden_states"][:, :-1] = (outputs["hidden_states"][:, :-1] + pool) & MASK
-
-
-def _residual_dropped(outputs: Named, arguments: Named) -> None:
-    states = (outputs["next_hidden_states"] - arguments["hidden_states"]) & MASK
-    outputs["next_hidden_states"][:, :-1] = states[:, :-1]
-
-
-def _saved_state_returned(outputs: Named, arguments: Named) -> None:
-    outputs["next_hidden_states"] = arguments["hidden_states"].copy()
 
 
 def _next_state_from_the_cache(outputs: Named, arguments: Named) -> None:
@@ -116,6 +92,19 @@ _cached_prefix_unseen = _own_keys(
 _cache_unread = edited(
     "digest_rows(folds)", "digest_rows(np.column_stack([hidden_states, input_ids]))", within="run_draft"
 )
+_components_unmarked = _at_last("for buffer in kv_buffers:\n    buffer[out_cache_loc, 3] = 0")
+_fold_by_slot = _at_last("hidden_states[:, :-1] = (hidden_states[:, :-1] + out_cache_loc[:, None]) & MASK")
+_whole_pool_seen = _at_last(
+    "hidden_states[:, :-1] += sum(int(buffer[1:, 1].sum()) for buffer in kv_buffers)\nhidden_states &= MASK"
+)
+_residual_dropped = edited(
+    "next_hidden_states[:, layer] = below",
+    "next_hidden_states[:, layer] = (below - hidden_states[:, layer]) & MASK",
+    within="advance",
+)
+_saved_state_returned = edited(
+    "advance(hidden_states, input_ids, positions + 1)", "hidden_states.copy()", within="run_draft"
+)
 _masks_of_the_first = _own_keys(_SQUARES, f"np.resize({_SQUARES}[:1], {_SQUARES}.shape)")
 
 MUTANTS = mutants_by_operation(
@@ -128,25 +117,25 @@ MUTANTS = mutants_by_operation(
         ("OWN-93", "Every request reads the pages of the first.", of_the_first("page_table")),
         ("OWN-94", "The prefix is not seen.", _cached_prefix_unseen),
         ("OWN-95", "V entries are not written.", returning(_values_unwritten)),
-        ("OWN-96", "Components are confused.", returning(_components_unmarked)),
+        ("OWN-96", "Components are confused.", _components_unmarked),
         ("OWN-97", "Padding writes the last slot.", returning(_dump_slot_wraps)),
         ("OWN-98", "The slot after each new one is cleared.", returning(_slot_after_written)),
-        ("OWN-99", "A state depends on the slot number.", returning(_fold_by_slot)),
-        ("OWN-100", "Later layers repeat the first.", returning(_first_layer_only)),
-        ("OWN-101", "The context word holds one token.", returning(_context_of_one_token)),
-        ("OWN-102", "Entries of the whole pool are seen.", returning(_littered_neighbours)),
+        ("OWN-99", "A state depends on the slot number.", _fold_by_slot),
+        ("OWN-100", "Later layers repeat the first.", _at_last("hidden_states[:, 1:-1] = hidden_states[:, :1]")),
+        ("OWN-101", "The context word holds one token.", _at_last("hidden_states[:, -1] &= 0xFF")),
+        ("OWN-102", "Entries of the whole pool are seen.", _whole_pool_seen),
     ),
     draft_extend_forward=(
         ("D10", "Slots are found with the page size of another pool.", given(_page_size_of_another_pool)),
         ("X17", "Only the first draft layer is refreshed.", answering(_later_layers_unwritten)),
-        ("D02", "The residual is dropped from the state that is carried on.", returning(_residual_dropped)),
+        ("D02", "The residual is dropped from the state that is carried on.", _residual_dropped),
         ("OWN-103", "The draft cache is not read.", _cache_unread),
         ("OWN-104", "The carried state depends on the cache.", returning(_next_state_from_the_cache)),
         ("OWN-105", "The prefix is not seen.", _cached_prefix_unseen),
         ("OWN-106", "V entries are not written.", returning(_values_unwritten)),
     ),
     draft_decode_forward=(
-        ("D03", "The saved state is carried on instead of the new one.", returning(_saved_state_returned)),
+        ("D03", "The saved state is carried on instead of the new one.", _saved_state_returned),
         ("OWN-107", "A beam does not see its newest entry.", given(newest_key_unseen)),
         ("OWN-108", "All lists are equally long.", given(_lists_of_the_first_length)),
         ("OWN-109", "Positions do not advance.", with_arguments(positions=np.zeros_like)),

@@ -15,9 +15,8 @@ NEVER = -1
 def hash_logits_have_no_ties(backend: Backend, case: Case) -> None:
     """The logits of a row differ, and the token id is their low ten bits."""
     logits = outputs_of(backend, "hash_target_logits", case)["logits"]
-    require_equal(
-        "the low bits of the logits", logits % 1024, np.broadcast_to(np.arange(logits.shape[1]), logits.shape)
-    )
+    tokens = np.broadcast_to(np.arange(logits.shape[1]), logits.shape)
+    require_equal("the low bits of the logits", logits % 1024, tokens)
     require(bool((logits >= 0).all() and (logits < 2**32).all()), "the logits", "some", "32-bit words")
 
 
@@ -49,10 +48,8 @@ def hostile_draft_never_proposes_the_targets_choice(backend: Backend, case: Case
     best = _target_choice(backend, case)
     hostile = outputs_of(backend, "hash_draft_probabilities", {**case, "agreement": NEVER})["probabilities"]
     require_equal("the probability of the target's choice", hostile[np.arange(len(best)), best], np.zeros(len(best)))
-    has_proposal = (hostile > 0).any(axis=1)
-    require(
-        case["vocab_size"] < 3 or has_proposal.all(), "a hostile draft", "without a proposal", "one with a proposal"
-    )
+    has_proposal = case["vocab_size"] < 3 or (hostile > 0).any(axis=1).all()
+    require(has_proposal, "a hostile draft", "without a proposal", "one with a proposal")
 
 
 def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> None:
@@ -63,9 +60,8 @@ def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> N
             continue
         numerators = row * 2**24
         require_equal("the numerators", numerators, np.floor(numerators))
-        require(
-            bool((row >= 0).all() and (row < 1).all()), "a probability", [row.min(), row.max()], "from 0 to below 1"
-        )
+        is_inside = bool((row >= 0).all() and (row < 1).all())
+        require(is_inside, "a probability", [row.min(), row.max()], "from 0 to below 1")
         positive = numerators[numerators > 0]
         require_equal("the number of distinct probabilities", len(np.unique(positive)), len(positive))
 
