@@ -49,7 +49,7 @@ _narrow_rows = edited(
     "narrow[(length + beam * stride + step) % narrow.size]",
 )
 _side_by_side = _written("slots[length + beam * num_steps + step]")
-_tail_not_counted = _written("slots[length + beam * ceil_to(num_steps, page_size_of_beams(topk, page_size)) + step]")
+_no_tail = _written("slots[length + beam * ceil_to(num_steps, page_size_of_beams(topk, page_size)) + step]")
 _without_holes = _written("slots[length + beam * stride + step - (length - base if beam else 0)]")
 _copies_turned = edited(
     "AssignDraftCacheLocsOutputs(out_cache_loc, source_slots, target_slots)",
@@ -94,11 +94,7 @@ MUTANTS = mutants_by_operation(
         ("D11", "Positions past the row are clamped to its last slot instead of being refused.", _clamped_to_the_row),
         ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", _narrow_rows),
         ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
-        (
-            "OWN-725",
-            "The partial page at the end of the text is not counted, so that beams overlap.",
-            _tail_not_counted,
-        ),
+        ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
         ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
         ("OWN-727", "Copies go from the beams to the text.", _copies_turned),
         ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),

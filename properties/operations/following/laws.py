@@ -19,15 +19,7 @@ from specsim.properties.laws.checks import (
 from specsim.properties.operations.following import strategy as strategies
 
 _FORBID, _COMMIT = "forbid_tokens", "commit_output_tokens"
-_BY_REQUEST = (
-    "draft_token",
-    "tree_mask",
-    "num_output_tokens",
-    "min_tokens",
-    "stop_mask",
-    "recent_tokens",
-    "bad_words",
-)
+_BY_REQUEST = ("draft_token", "tree_mask", "num_output_tokens", "min_tokens", "stop_mask", "recent_tokens", "bad_words")
 _OF_COMMITS = ("req_pool_indices", "accept_index", "predict", "counts_all")
 _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 

@@ -51,6 +51,7 @@ _equal_shares_read = edited(
 _after_the_verify = edited(
     "seq_lens[request] + place", "seq_lens[request] + (accept_index[request] >= 0).sum() + place"
 )
+_in_front = with_arguments(accept_index=front_of_the_window)
 
 MUTANTS = mutants_by_operation(
     assign_req_to_token_pool=(
@@ -65,11 +66,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-81", "Ranges start at 0.", given(_starts_forgotten)),
     ),
     remap_accepted_slots=(
-        (
-            "OWN-190",
-            "The first nodes of the tree are kept, as if the path were compacted.",
-            with_arguments(accept_index=front_of_the_window),
-        ),
+        ("OWN-190", "The first nodes of the tree are kept, as if the path were compacted.", _in_front),
         ("OWN-191", "Positions start after the verify, not before it.", _after_the_verify),
         ("OWN-192", "The root's slot is freed.", edited("evict_mask[node] = False", "evict_mask[node] = place == 0")),
     ),
