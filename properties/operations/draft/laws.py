@@ -19,9 +19,9 @@ from specsim.properties.laws.checks import (
     take_requests,
 )
 from specsim.properties.operations.draft import strategy as strategies
-from specsim.properties.operations.draft.draft_paths import path_of_beam, paths_of_kept
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
+from specsim.properties.strategies.numbers import generators
 
 
 def topk_descends_with_ties_by_lower_index(backend: Backend, case: Case) -> None:
@@ -181,10 +181,10 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
             of_steps.append(selected[name])
     organized = outputs_of(backend, _ORGANIZE[0], {**blocks, "num_draft_tokens": case["num_draft_tokens"]})
     for request in range(case["num_requests"]):
-        paths = paths_of_kept(organized, request, topk)
+        paths = _paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
             every = [
-                *path_of_beam(organized, blocks["parents_list"], blocks["token_list"], request, place, topk),
+                *_path_of_beam(organized, blocks["parents_list"], blocks["token_list"], request, place, topk),
                 request,
             ]
             require_equal(f"the path that beam {place} of request {request} carries", beam, every)
@@ -244,7 +244,62 @@ def whole_drafts(draw: st.DrawFn) -> Case:
     }
 
 
+def identity_map_changes_nothing(backend: Backend, case: Case) -> None:
+    """A table that maps each id to itself leaves every id as it is."""
+    identity = np.arange(len(case["hot_token_id"]), dtype=np.int64)
+    mapped = outputs_of(backend, "map_hot_tokens", {**case, "hot_token_id": identity})["token_index"]
+    require_equal("ids through the identity table", mapped, case["topk_index"])
+
+
+def hot_map_reads_the_table(backend: Backend, case: Case) -> None:
+    """Every entry becomes the table's entry for it."""
+    mapped = outputs_of(backend, "map_hot_tokens", case)["token_index"]
+    require_equal("token_index", mapped, case["hot_token_id"][case["topk_index"]])
+
+
+def hot_maps_compose(backend: Backend, case: Case) -> None:
+    """A permutation of the draft vocabulary and its inverse, one after the other, restore every id."""
+    there = case["permutation"]
+    back = np.argsort(there)
+    mapped = outputs_of(backend, "map_hot_tokens", {"topk_index": case["topk_index"], "hot_token_id": there})
+    restored = outputs_of(backend, "map_hot_tokens", {"topk_index": mapped["token_index"], "hot_token_id": back})
+    require_equal("ids there and back", restored["token_index"], case["topk_index"])
+
+
+@composite
+def permuted_vocabularies(draw: st.DrawFn) -> Case:
+    """Draw ids and a permutation of their vocabulary."""
+    size = draw(st.integers(1, 9))
+    shape = draw(st.tuples(st.integers(0, 4), st.integers(1, 4)))
+    random = draw(generators())
+    return {"topk_index": random.integers(0, size, shape), "permutation": random.permutation(size)}
+
+
+def _paths_of_kept(organized: dict[str, Any], request: int, topk: int) -> dict[int, list[int]]:
+    """Return the flat ids from the root to each kept candidate; every one of them must be kept."""
+    paths: dict[int, list[int]] = {}
+    for candidate in organized["top_scores_index"][request].tolist():
+        parent = int(organized["parent_list"][request, candidate // topk]) if candidate >= topk else None
+        require(parent is None or parent in paths, f"the parent of kept candidate {candidate}", parent, "kept before")
+        paths[candidate] = [*(paths[parent] if parent is not None else []), candidate]
+    return paths
+
+
+def _path_of_beam(
+    organized: dict[str, Any], parents_list: list[Array], token_list: list[Array], request: int, place: int, topk: int
+) -> list[int]:
+    """Return the tokens from the root to a beam of the last step, by flat ids alone."""
+    tokens = np.concatenate([block[request] for block in token_list])
+    candidate = int(parents_list[-1][request, place - topk])
+    path = [int(tokens[candidate])]
+    while candidate >= topk:
+        candidate = int(organized["parent_list"][request, candidate // topk])
+        path.append(int(tokens[candidate]))
+    return path[::-1]
+
+
 _TOPK = ("fast_topk",)
+_MAP = ("map_hot_tokens",)
 _SELECT = ("select_top_k_tokens",)
 _ORGANIZE = ("organize_draft_results",)
 
@@ -270,4 +325,7 @@ PROPERTIES = states(
         "P21",
     ),
     (kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
+    (identity_map_changes_nothing, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_map_reads_the_table, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_maps_compose, permuted_vocabularies, _MAP, "P50"),
 )
