@@ -15,6 +15,7 @@ from specsim.properties.laws.checks import (
     require,
     require_equal,
     states,
+    take_blocks,
     take_requests,
 )
 from specsim.properties.laws.links import closure_of, depths_of, parents_by_links
@@ -156,15 +157,10 @@ def requests_do_not_see_each_other(backend: Backend, case: Case) -> None:
     for requests in arrangements(num_requests):
         part_case = take_requests(case, _PER_REQUEST, num_requests, requests)
         part = outputs_of(backend, "build_tree", part_case)
-        part_squares = squares_of(part["tree_mask"], part_case)
-        for place, request in enumerate(requests):
-            what = f"of request {request} in batch {requests}"
-            require_equal(f"the mask {what}", part_squares[place], squares[request])
-            for name in ("retrieve_next_token", "retrieve_next_sibling"):
-                require_equal(f"{name} {what}", part[name][place], whole[name][request])
-            for name in ("draft_token", "positions"):
-                got = block(part[name], len(requests), place)
-                require_equal(f"{name} {what}", got, block(whole[name], num_requests, request))
+        require_equal(f"the masks of batch {requests}", squares_of(part["tree_mask"], part_case), squares[requests])
+        for name in ("retrieve_next_token", "retrieve_next_sibling", "draft_token", "positions"):
+            expected = take_blocks(whole[name], num_requests, requests)
+            require_equal(f"{name} of batch {requests}", part[name], expected)
 
 
 def chains_and_stars_have_their_shape(backend: Backend, case: Case) -> None:

@@ -11,20 +11,6 @@ from specsim.properties.mutants.tables import newest_key_unseen
 Array = Any
 
 
-def _values_unread(arguments: Named) -> None:
-    arguments["kv_buffers"] = [buffer for buffer in arguments["kv_buffers"][::2] for _ in (0, 1)]
-
-
-def _first_layer_for_all(arguments: Named) -> None:
-    buffers = arguments["kv_buffers"]
-    arguments["kv_buffers"] = list(buffers[:2]) * (len(buffers) // 2)
-
-
-def _words_in_turn(arguments: Named) -> None:
-    layers, num_words = arguments["target_layers"], arguments["hidden_states"].shape[1] - 1
-    arguments["target_layers"] = np.arange(len(layers), dtype=np.int64) % num_words
-
-
 def _keys_of_the_first(arguments: Named) -> None:
     first = arguments["kv_indices"][: arguments["kv_indptr"][1:2].sum()]
     count = len(arguments["kv_indptr"]) - 1
@@ -38,6 +24,10 @@ def _token_written(outputs: Named, arguments: Named) -> None:
 
 
 _position_of_the_key = with_arguments(positions=lambda positions: np.maximum(positions - 1, 0))
+_values_unread = edited("read_digests(kv_buffers, sight)", "read_digests(np.repeat(kv_buffers[::2], 2, axis=0), sight)")
+_words_in_turn = edited(
+    "enumerate(target_layers.tolist())", "enumerate(np.arange(axes['layer']) % (hidden_states.shape[1] - 1))"
+)
 _RETURNED = "FrozenKvDraftForwardOutputs((foreseen - known) & MASK, foreseen, digest_rows(folds))"
 _always_the_seed = edited("depth == 1", "True")
 _never_the_seed = edited("differs * GOLDEN if depth == 1 else folds[:, layer]", "folds[:, layer]")
@@ -49,9 +39,9 @@ MUTANTS = mutants_of(
     ("OWN-2620", "A token stands one position too early.", _position_of_the_key),
     ("OWN-2621", "Every forward takes its state for a seed.", _always_the_seed),
     ("OWN-2622", "The seed is taken for what a forward carried on.", _never_the_seed),
-    ("OWN-2623", "Values are not read.", given(_values_unread)),
-    ("OWN-2624", "All draft layers read the first one's entries.", given(_first_layer_for_all)),
-    ("OWN-2625", "Draft layers stand for the target's in turn.", given(_words_in_turn)),
+    ("OWN-2623", "Values are not read.", _values_unread),
+    ("OWN-2624", "All draft layers read the first one's entries.", edited("digests(layer)", "digests(0)")),
+    ("OWN-2625", "Draft layers stand for the target's in turn.", _words_in_turn),
     ("OWN-2626", "The newest key is not seen.", given(newest_key_unseen)),
     ("OWN-2627", "All beams see the keys of the first.", given(_keys_of_the_first)),
     ("OWN-2628", "What the keys come to is carried on, too.", edited("foreseen - known", "foreseen")),
