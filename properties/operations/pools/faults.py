@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.config import INDEXER_PAGE_KEYS as _KEYS
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, given, instead, mutants_by_operation, returning
+from specsim.properties.mutants.record import Function, Named, instead, mutants_by_operation, returning
 
 Array = Any
 
@@ -60,7 +60,6 @@ _backwards_in_place = edited(_ENTRY_READ, "(page[key], page[scale])", _PAIRS, f"
 _last_byte_left = edited(
     "buffer[slot // INDEXER_PAGE_KEYS, key] = key_read", "buffer[slot // INDEXER_PAGE_KEYS, key][:-1] = key_read[:-1]"
 )
-_no_indexer_unknown = given(lambda arguments: [buffer[0, 0] for buffer in arguments["indexer_buffers"]])
 _sides_swapped = edited(
     "TranslateMoveSlotsOutputs(swa_target_slots, swa_source_slots)",
     "TranslateMoveSlotsOutputs(swa_source_slots, swa_target_slots)",
@@ -86,7 +85,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-1311", "Pairs are copied backwards, in place.", _backwards_in_place),
         ("OWN-1312", "Only the first layer moves.", edited("indexer_buffers", "indexer_buffers[:1]")),
         ("OWN-1313", "A layer without indexer ends the walk over layers.", edited("continue", "break")),
-        ("OWN-1314", "Every layer has an indexer.", _no_indexer_unknown),
+        ("OWN-1314", "Every layer has an indexer.", edited("continue", "buffer[0, 0]")),
         ("OWN-1315", "The last pair is lost.", edited(_PAIRS, f"[*{_PAIRS}][:-1]")),
         ("OWN-1316", "Of a key all but the last byte moves.", _last_byte_left),
     ),
