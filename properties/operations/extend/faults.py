@@ -50,16 +50,12 @@ _not_shifted = edited("input_ids[place + 1]", "input_ids[place]")
 _QUERIES = "qo_indptr[request] + num_accepted_tokens[request]"
 
 
-def _one_before(arguments: Named) -> None:
-    counts = arguments["num_accepted_tokens"]
-    arguments["seq_lens"] = np.maximum(arguments["seq_lens"] - 1, counts)
-
-
 def _before_the_verify(arguments: Named) -> None:
     counts = arguments["num_accepted_tokens"]
     arguments["kv_lens"] = np.maximum(arguments["kv_lens"] - counts, counts).astype(arguments["kv_lens"].dtype)
 
 
+_one_less_counted = edited("seq_lens[request] - count + place", "max(seq_lens[request] - 1, count) - count + place")
 _after_the_length = edited("seq_lens[request] - count + place", "seq_lens[request] + place")
 _as_one_request = edited("seq_lens[request] - count + place", "seq_lens[0] - num_accepted_tokens[0] + start + place")
 _equal_segments = edited(
@@ -86,7 +82,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-87", "Lengths have already advanced.", _after_the_path),
     ),
     create_extend_after_decode_spec_info=(
-        ("OWN-193", "The length counts one token less.", given(_one_before)),
+        ("OWN-193", "The length counts one token less.", _one_less_counted),
         ("OWN-194", "Positions start at the new length.", _after_the_length),
         ("OWN-195", "The batch is laid out as one request.", _as_one_request),
         ("OWN-196", "The next root is the first output token.", _first_token),

@@ -1,4 +1,4 @@
-"""Laws of extend: the draft model sees at each position the token of the next one."""
+"""Laws of extend: the draft model sees at each position the token of the next one, after a V1 verify too."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -101,18 +101,72 @@ def cut_prompts(draw: st.DrawFn) -> Case:
     return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
 
 
+def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
+    """The positions of a request ascend to its last position, one a token."""
+    positions = outputs_of(backend, _LAYOUT[0], case)["positions"]
+    ends = np.asarray(case["seq_lens"], dtype=np.int64)
+    counts = case["num_accepted_tokens"].tolist()
+    for request, (got, end, count) in enumerate(zip(cut(positions, counts), ends, counts, strict=True)):
+        require_equal(f"the positions of request {request}", got, np.arange(end - count, end))
+
+
+def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
+    """The bonus token of a request is the last token of its segment."""
+    bonus_tokens = outputs_of(backend, _LAYOUT[0], case)["bonus_tokens"]
+    segments = cut(case["input_ids"], case["num_accepted_tokens"])
+    require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in segments])
+
+
+def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
+    """Positions and bonus token of a request are the same alone, and in any order of the batch."""
+    counts = case["num_accepted_tokens"].tolist()
+    flat, names = {"input_ids": counts, "positions": counts}, ("seq_lens", "num_accepted_tokens")
+    require_one_by_one(backend, _LAYOUT[0], case, names, len(counts), ["positions", "bonus_tokens"], counts=flat)
+
+
+def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:
+    """A request has one query a token, never a draft, and one key a position up to its new length."""
+    outputs = outputs_of(backend, _METADATA[0], case)
+    for name, counts in (("qo_indptr", case["num_accepted_tokens"]), ("kv_indptr", case["kv_lens"])):
+        require_equal(f"{name}[0]", outputs[name][0], 0)
+        require_equal(f"the widths of {name}", np.diff(outputs[name]), counts)
+
+
+def keys_are_the_slots_of_the_request(backend: Backend, case: Case) -> None:
+    """The slots between two offsets are those of the request's row, from position 0."""
+    outputs = outputs_of(backend, _METADATA[0], case)
+    ends = np.cumsum(case["kv_lens"], dtype=np.int64)
+    for request, (end, length) in enumerate(zip(ends, case["kv_lens"], strict=True)):
+        row = case["req_to_token"][case["req_pool_indices"][request]]
+        require_equal(f"the keys of request {request}", outputs["kv_indices"][end - length : end], row[:length])
+
+
 _ROTATE = ("rotate_prefill_input_ids",)
 _PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
 _prompts = strategies.rotate_prefill_input_ids
 _extends = strategies.prepare_for_extend_to_fill_draft_kvcache
+_LAYOUT = ("create_extend_after_decode_spec_info",)
+_METADATA = ("generate_attn_arg_prefill",)
+_layouts = strategies.create_extend_after_decode_spec_info
+_metadata = strategies.generate_attn_arg_prefill
 
-PROPERTIES = states(
-    "extend",
-    (each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
-    (chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
-    (prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
-    (extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
-    (selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
-    (forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
-    (requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+PROPERTIES = (
+    *states(
+        "extend",
+        (each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
+        (chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
+        (prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
+        (extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
+        (selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
+        (forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
+        (requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+    ),
+    *states(
+        "extend_v1",
+        (ragged_positions_end_at_the_length, _layouts, _LAYOUT, "P51"),
+        (next_root_is_the_last_output_token, _layouts, _LAYOUT, "P25"),
+        (segments_are_laid_out_one_by_one, _layouts, _LAYOUT, "P31"),
+        (queries_and_keys_are_cut_by_their_counts, _metadata, _METADATA, "P51"),
+        (keys_are_the_slots_of_the_request, _metadata, _METADATA, "P40"),
+    ),
 )

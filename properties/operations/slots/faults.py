@@ -22,21 +22,14 @@ def _ends_included(
         used += int(end - start)
 
 
-def _whole_row_written(
-    req_pool_indices: Array, req_to_token: Array, start_offsets: Array, end_offsets: Array, out_cache_loc: Array
-) -> None:
-    used = 0
-    for row, start, end in zip(req_pool_indices, start_offsets, end_offsets, strict=True):
-        req_to_token[row, :start] = 0
-        req_to_token[row, start:end] = out_cache_loc[used : used + end - start]
-        used += int(end - start)
-
-
 def _starts_forgotten(arguments: Named) -> None:
     arguments["end_offsets"] = arguments["end_offsets"] - arguments["start_offsets"]
     arguments["start_offsets"] = np.zeros_like(arguments["start_offsets"])
 
 
+_fronts_cleared = edited(
+    "used = 0", "used = 0\nfor row, start in zip(req_pool_indices, start_offsets):\n    req_to_token[row, :start] = 0"
+)
 _equal_shares_written = edited(
     "out_cache_loc[used]",
     "out_cache_loc[(request * (len(out_cache_loc) // len(start_offsets)) + position - start_offsets[request])"
@@ -49,6 +42,12 @@ _equal_shares_read = edited(
     "req_to_token[req_pool_indices[request], position % req_to_token.shape[1]]",
 )
 _after_the_verify = edited(
+    "req_to_token[req_pool_indices[request], seq_lens[request] + place] = out_cache_loc[node]",
+    """
+    late = seq_lens[request] + (accept_index[request] >= 0).sum() + place
+    req_to_token[req_pool_indices[request], late : late + 1] = out_cache_loc[node]
+    """,
+)
     "seq_lens[request] + place", "seq_lens[request] + (accept_index[request] >= 0).sum() + place"
 )
 _in_front = with_arguments(accept_index=front_of_the_window)
@@ -57,7 +56,7 @@ MUTANTS = mutants_by_operation(
     assign_req_to_token_pool=(
         ("K04", "A range spills one position past its end.", instead(_ends_included)),
         ("OWN-77", "Slots are shared out evenly.", _equal_shares_written),
-        ("OWN-78", "The positions before a range are cleared.", instead(_whole_row_written)),
+        ("OWN-78", "The positions before a range are cleared.", _fronts_cleared),
         ("OWN-79", "Ranges start at 0.", given(_starts_forgotten)),
     ),
     assign_extend_cache_locs=(
