@@ -48,8 +48,6 @@ _after_the_verify = edited(
     req_to_token[req_pool_indices[request], late : late + 1] = out_cache_loc[node]
     """,
 )
-    "seq_lens[request] + place", "seq_lens[request] + (accept_index[request] >= 0).sum() + place"
-)
 _in_front = with_arguments(accept_index=front_of_the_window)
 
 MUTANTS = mutants_by_operation(
