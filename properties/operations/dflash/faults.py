@@ -46,7 +46,6 @@ def _width_of_a_block(correct: Function, arguments: Named) -> Any:
 
 
 _one_early = edited("seq_lens[request] + node", "max(seq_lens[request] + node - 1, 0)")
-_starts_inside_a_page = edited(f'floor_to({_DISTANCE}, axes["page_size"])', _DISTANCE)
 _window_counts_the_block = edited(_DISTANCE, 'min(max(length + num_nodes - axes["draft_window"], 0), length)')
 _table_of_the_front = edited(
     "req_to_token[req_pool_indices[request], start : start + count]", "req_to_token[req_pool_indices[request], :count]"
@@ -80,7 +79,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-1705", "Every block lies after the first text.", of_the_first("seq_lens")),
     ),
     block_draft_metadata=(
-        ("OWN-1706", "A window starts inside a page.", _starts_inside_a_page),
+        ("OWN-1706", "A window starts inside a page.", edited(f'floor_to({_DISTANCE}, axes["page_size"])', _DISTANCE)),
         ("OWN-1707", "A window is one position short.", with_arguments(draft_window=lambda width: max(width - 1, 1))),
         ("OWN-1708", "A window counts the block that lies after it.", _window_counts_the_block),
         ("OWN-1709", "The keys of a block do not count its own positions.", _text_alone),

@@ -33,7 +33,6 @@ _rows_of_other_requests = edited(
     "hidden_states[parent_row]", "hidden_states[parent_row if step_index else (request * topk + place) % num_requests]"
 )
 _ids_of_the_step_after = edited("topk + topk * topk * (step_index - 1)", "topk + topk * topk * step_index")
-_ties_to_the_later_beam = edited(_CHOSEN, _TIES_TO_THE_RIGHT, within="fast_topk")
 _ties_to_the_child = edited("best_first(scores)", "len(scores) - 1 - best_first(scores[::-1])")
 _ordered_by_score = edited("np.sort(best_first(scores)[:num_kept])", "best_first(scores)[:num_kept]")
 _ids_as_offsets = edited(
@@ -64,7 +63,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-11", "Flat ids count within the step.", edited("first_id + candidate", "candidate")),
         ("OWN-12", "Tokens are those of the first candidates.", _tokens_of_the_places),
         ("OWN-13", "Candidates are listed child first.", returning(_candidates_child_first)),
-        ("OWN-14", "Equal scores go to the later beam.", _ties_to_the_later_beam),
+        ("OWN-14", "Equal scores go to the later beam.", edited(_CHOSEN, _TIES_TO_THE_RIGHT, within="fast_topk")),
     ),
     organize_draft_results=(
         ("SYN4", "Ties at the boundary keep a child and drop its parent.", _ties_to_the_child),

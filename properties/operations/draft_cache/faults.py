@@ -65,7 +65,6 @@ _last_pair_repeated = edited(
     source_slots[copied:], target_slots[copied:] = source_slots[copied - 1], target_slots[copied - 1]
     """,
 )
-_beams_in_reverse = with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())
 _length_advanced = edited(
     "slots[:length]",
     "slots[: length + step]",
@@ -103,7 +102,7 @@ MUTANTS = mutants_by_operation(
     ),
     per_step_draft_out_cache_loc=(
         ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
-        ("OWN-26", "Beams come in reverse.", _beams_in_reverse),
+        ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
     ),
     generate_draft_decode_kv_indices=(
         ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),

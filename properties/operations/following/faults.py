@@ -10,7 +10,6 @@ _RECENT = "recent_tokens[request].tolist()"
 _COMMITTED = "predict[path[path >= 0]].tolist()"
 _COUNTED = "tokens if counts_all[request] else tokens[-1:]"
 
-_known_one_late = edited(_RECENT, f"[-1, *{_RECENT}][:-1]")
 _drafted = edited(
     _COMMITTED,
     "(predict[(np.arange(len(path)) + request * (len(predict) // len(accept_index)))[: len(path) * (path[0] >= 0)]]"
@@ -36,7 +35,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-747", "The last token of a bad word is forbidden after anything.", _after_anything),
         ("OWN-748", "A request has one bad word.", _one_bad_word),
         ("OWN-749", "A bad word has to lie within the drafts.", edited(_RECENT, "[-1] * recent_tokens.shape[1]")),
-        ("OWN-750", "The output is known one token late.", _known_one_late),
+        ("OWN-750", "The output is known one token late.", edited(_RECENT, f"[-1, *{_RECENT}][:-1]")),
     ),
     commit_output_tokens=(
         ("OWN-751", "The bonus token is not committed.", edited(_COMMITTED, f"{_COMMITTED}[:-1]")),

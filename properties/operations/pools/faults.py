@@ -55,7 +55,6 @@ _on_the_next_page = edited(
     "source_slots", f"((source_slots + (source_slots % {_KEYS} == {_KEYS - 1})) % (len(buffer) * {_KEYS}))"
 )
 _whole_pages = _laid_out("slice(key, key + key_bytes), slice(scale, scale + scale_bytes)", "slice(None), slice(0)")
-_in_place = edited(_ENTRY_READ, "(page[key], page[scale])")
 _backwards_in_place = edited(_ENTRY_READ, "(page[key], page[scale])", _PAIRS, f"[*{_PAIRS}][::-1]")
 _last_byte_left = edited(
     "buffer[slot // INDEXER_PAGE_KEYS, key] = key_read", "buffer[slot // INDEXER_PAGE_KEYS, key][:-1] = key_read[:-1]"
@@ -81,7 +80,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-1307", "A key of any width has one scale of four bytes.", _scale_of_four_bytes),
         ("OWN-1308", "The last slot of a page is looked for on the next one.", _on_the_next_page),
         ("OWN-1309", "Whole pages move.", _whole_pages),
-        ("OWN-1310", "Pairs are copied forwards, in place.", _in_place),
+        ("OWN-1310", "Pairs are copied forwards, in place.", edited(_ENTRY_READ, "(page[key], page[scale])")),
         ("OWN-1311", "Pairs are copied backwards, in place.", _backwards_in_place),
         ("OWN-1312", "Only the first layer moves.", edited("indexer_buffers", "indexer_buffers[:1]")),
         ("OWN-1313", "A layer without indexer ends the walk over layers.", edited("continue", "break")),

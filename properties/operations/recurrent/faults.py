@@ -21,7 +21,6 @@ _last_node_not_counted = edited(
 )
 _start_passed_again = edited("length // interval", "(length - 1) // interval", _PLACE, f"max({_PLACE}, 0)")
 _after_verify = edited("int(seq_lens[request])", "int(seq_lens[request] + num_accepted_tokens[request])")
-_in_the_batch = edited(_SNAPSHOT, f"accept_index[request, {_PLACE}]")
 _of_the_first = with_outputs(snapshot_step=lambda steps: np.where(np.arange(len(steps)) > 0, -1, steps))
 _first_component = edited("state_buffers", "state_buffers[:1]", "step_buffers", "step_buffers[:1]")
 _last_component_left_out = edited("state_buffers", "state_buffers[:-1]", "step_buffers", "step_buffers[:-1]")
@@ -50,7 +49,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-1337", "The snapshot is taken one node early.", edited(_PLACE, f"max({_PLACE} - 1, 0)")),
         ("OWN-1338", "The snapshot is the state that is committed.", edited(_PLACE, "count - 1")),
         ("OWN-1339", "Places on the path are taken for nodes of a snapshot.", edited(_SNAPSHOT, _PLACE)),
-        ("OWN-1340", "Snapshots are numbered in the batch.", _in_the_batch),
+        ("OWN-1340", "Snapshots are numbered in the batch.", edited(_SNAPSHOT, f"accept_index[request, {_PLACE}]")),
         ("OWN-1341", "Lengths are those after the verify.", _after_verify),
         ("OWN-1342", "Only the first request has a snapshot.", _of_the_first),
     ),

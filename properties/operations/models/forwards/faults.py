@@ -92,7 +92,6 @@ _cached_prefix_unseen = _own_keys(
 _cache_unread = edited(
     "digest_rows(folds)", "digest_rows(np.column_stack([hidden_states, input_ids]))", within="run_draft"
 )
-_components_unmarked = _at_last("for buffer in kv_buffers:\n    buffer[out_cache_loc, 3] = 0")
 _fold_by_slot = _at_last("hidden_states[:, :-1] = (hidden_states[:, :-1] + out_cache_loc[:, None]) & MASK")
 _whole_pool_seen = _at_last(
     "hidden_states[:, :-1] += sum(int(buffer[1:, 1].sum()) for buffer in kv_buffers)\nhidden_states &= MASK"
@@ -117,7 +116,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-93", "Every request reads the pages of the first.", of_the_first("page_table")),
         ("OWN-94", "The prefix is not seen.", _cached_prefix_unseen),
         ("OWN-95", "V entries are not written.", returning(_values_unwritten)),
-        ("OWN-96", "Components are confused.", _components_unmarked),
+        ("OWN-96", "Components are confused.", _at_last("for buffer in kv_buffers:\n    buffer[out_cache_loc, 3] = 0")),
         ("OWN-97", "Padding writes the last slot.", returning(_dump_slot_wraps)),
         ("OWN-98", "The slot after each new one is cleared.", returning(_slot_after_written)),
         ("OWN-99", "A state depends on the slot number.", _fold_by_slot),

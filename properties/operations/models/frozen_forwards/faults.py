@@ -29,7 +29,6 @@ _words_in_turn = edited(
     "enumerate(target_layers.tolist())", "enumerate(np.arange(axes['layer']) % (hidden_states.shape[1] - 1))"
 )
 _RETURNED = "FrozenKvDraftForwardOutputs((foreseen - known) & MASK, foreseen, digest_rows(folds))"
-_always_the_seed = edited("depth == 1", "True")
 _never_the_seed = edited("differs * GOLDEN if depth == 1 else folds[:, layer]", "folds[:, layer]")
 _seed_carried = edited("(foreseen - known) & MASK", "hidden_states.copy()")
 _foreseen_without_the_keys = edited(_RETURNED, _RETURNED.replace("foreseen, ", "(foreseen - known) & MASK, "))
@@ -37,7 +36,7 @@ _foreseen_without_the_keys = edited(_RETURNED, _RETURNED.replace("foreseen, ", "
 MUTANTS = mutants_of(
     "frozen_kv_draft_forward",
     ("OWN-2620", "A token stands one position too early.", _position_of_the_key),
-    ("OWN-2621", "Every forward takes its state for a seed.", _always_the_seed),
+    ("OWN-2621", "Every forward takes its state for a seed.", edited("depth == 1", "True")),
     ("OWN-2622", "The seed is taken for what a forward carried on.", _never_the_seed),
     ("OWN-2623", "Values are not read.", _values_unread),
     ("OWN-2624", "All draft layers read the first one's entries.", edited("digests(layer)", "digests(0)")),
