@@ -11,6 +11,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.properties.mutants.edits import edited, faults_in
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
@@ -70,6 +71,14 @@ def mutants_by_operation(
 ) -> tuple[Mutant, ...]:
     """Return the mutants of several operations, each with its faults as `mutants_of` takes them."""
     return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
+
+
+def edits_of(diffs: str) -> tuple[Mutant, ...]:
+    """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
+    return tuple(
+        Mutant(number, operation, summary, edited(*pairs, within=place))
+        for operation, place, number, summary, *pairs in faults_in(diffs)
+    )
 
 
 def mutants_of_sides(
