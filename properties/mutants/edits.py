@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 Function = Callable[..., Any]
@@ -17,7 +18,7 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
-def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Function]:
+def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -25,10 +26,12 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
     *pairs : str
         A piece and its replacement, as often as wanted: an expression, or statements in a row. A piece has to stand
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
-    within : callable or str
-        Function, method or class that has the pieces: a name in the module of the correct function (``"_helper"``,
-        ``"Side.method"``), or one of another module, which the correct function then meets edited. The correct
-        function itself by default.
+    within : callable, module or str
+        Function, method, class or module that has the pieces: a name in the module of the correct function
+        (``"_helper"``, ``"Side.method"``), or one of another module, which the correct function then meets edited. The
+        correct function itself by default.
+    **names : Any
+        What replacements name beside what stands in the module; has to be hashable.
 
     Raises
     ------
@@ -37,13 +40,13 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
     """
 
     def inject(correct: Function) -> Function:
-        edited: Function = edit(correct, *pairs, within=within)
+        edited: Function = edit(correct, *pairs, within=within, **names)
         return edited
 
     return inject
 
 
-def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
+def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -51,15 +54,19 @@ def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
     """
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
-    place = within or correct.__qualname__
+    place, also = within or correct.__qualname__, tuple(names.items())
     if isinstance(place, str):
-        return _edited_names(home, place, pairs, name)[name]
-    other = inspect.unwrap(place)
-    path = _path(home, other.__module__)
-    faulty = _edited_names(other.__module__, other.__qualname__, pairs, "")
+        return _edited_names(home, place, pairs, name, also)[name]
+    if isinstance(place, ModuleType):
+        goal, place = place.__name__, ""
+    else:
+        other = inspect.unwrap(place)
+        goal, place = other.__module__, other.__qualname__
+    path = _path(home, goal)
+    faulty = _edited_names(goal, place, pairs, "", also)
     for before, after in pairwise(reversed(path)):
         right = vars(sys.modules[before])
-        changed = {id(right[key]): value for key, value in faulty.items() if right.get(key) is not value}
+        changed = {id(right[key]): value for key, value in faulty.items() if key in right and right[key] is not value}
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
         faulty = _names(after, _parsed(after), own, {name} if after == home else set())
     return faulty[name]
@@ -80,14 +87,17 @@ def _path(home: str, goal: str) -> list[str]:
 
 
 @cache
-def _edited_names(module_name: str, place: str, pairs: tuple[str, ...], also: str) -> dict[str, Any]:
-    """Return what stands in a module once a function or a class of it is edited."""
+def _edited_names(
+    module_name: str, place: str, pairs: tuple[str, ...], wanted: str, also: tuple[tuple[str, Any], ...]
+) -> dict[str, Any]:
+    """Return what stands in a module once a function or a class of it is edited, or any of them."""
     tree = function = _parsed(module_name)
-    for name in place.split("."):
+    for name in place.split(".") if place else ():
         function = next(one for one in function.body if getattr(one, "name", None) == name)
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
-    return _names(module_name, ast.fix_missing_locations(tree), {}, {place.partition(".")[0], also})
+    edited = {place.partition(".")[0]} if place else {str(getattr(one, "name", "")) for one in tree.body}
+    return _names(module_name, ast.fix_missing_locations(tree), dict(also), {*edited, wanted})
 
 
 def _parsed(module_name: str) -> Any:
@@ -110,7 +120,7 @@ def _names(module_name: str, tree: Any, changed: dict[str, Any], classes: set[st
 
 def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
     sought, instead = ast.parse(dedent(old)).body, ast.parse(dedent(new)).body
-    is_expression = len(sought) == 1 and isinstance(sought[0], ast.Expr) and bool(instead)
+    is_expression = len(sought) == len(instead) == 1 and all(isinstance(one, ast.Expr) for one in (*sought, *instead))
     if is_expression:
         found = [*_expressions(function, _dumped(sought[0].value))]  # type: ignore[attr-defined]
     else:
