@@ -7,19 +7,21 @@ import ml_dtypes
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.distribution import Coins, Outcome, enumerate_cells, every_pair, require_same_law
-from specsim.properties.laws.checks import Array, Case, require, state
+from specsim.properties.distribution import Coins, Outcome
+from specsim.properties.laws.checks import Array, Case, state
 from specsim.properties.laws.sampling_cells import (
-    TOKEN_BY_TOKEN,
-    ChainRule,
-    chain_axes,
     emitted_in_rows,
     slack_from_logits,
     split,
 )
-from specsim.properties.operations.acceptance.laws_exact_chains import Play, describe, last_shares, require_chain_law
+from specsim.properties.operations.acceptance.chains import FINAL
+from specsim.properties.operations.acceptance.laws_exact_chains import (
+    Play,
+    require_chain_law,
+    require_independent_last_tokens,
+)
 from specsim.properties.operations.from_logits.laws_exact_trees import logit_array
-from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS, FINAL
+from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
     UNLIMITED,
@@ -120,27 +122,8 @@ def chains_from_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitB
 def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
     slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
-    require_independent_last_tokens(batch, playing_logits(backend, batch, slack), slack)
-
-
-def require_independent_last_tokens(
-    batch: ChainLogitBatch, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
-) -> None:
-    """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
-    for place, scene in enumerate(batch.scenes):
-        chain = scene.chain
-        for draft, _ in chain.drafts():
-            axes = chain_axes(chain, draft, rule)
-            tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack)
-            (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
-            for number, others in enumerate(tried.tolist()):
-                law = finals.law_of(emitted[number * len(finals.coins) : (number + 1) * len(finals.coins)])
-                accepted = {len(sequence) - 1 for sequence in law}
-                what = f"drafts {list(draft)} at coins {others}, {describe(chain)}"
-                require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
-                (count,) = accepted
-                expected = {(*draft[:count], token): share for token, share in last_shares(chain, draft, count, rule)}
-                require_same_law(f"last token of {what}", law, expected)
+    chains = [scene.chain for scene in batch.scenes]
+    require_independent_last_tokens(chains, playing_logits(backend, batch, slack), slack, slack)
 
 
 _CHAIN = (CHAIN_FROM_LOGITS,)

@@ -5,7 +5,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Case, arrangements, outputs_of, require_equal, state
-from specsim.properties.operations.acceptance.laws_chains import rows_of, taken
+from specsim.properties.operations.acceptance.chains import rows_of, taken
 from specsim.properties.operations.verify import strategy as verify_strategies
 
 _VERIFY = "verify_chain_greedy"
