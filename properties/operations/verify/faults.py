@@ -1,13 +1,16 @@
 """Faults in the walk along the target's choices, and in the metadata of its forward."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
+from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning, with_outputs
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
+from specsim.reference.verify import lay_out_verify
 from specsim.topology import Topology
 
 Array = Any
@@ -88,91 +91,27 @@ def _all_matches_counted(outputs: Named, arguments: Named) -> None:
         outputs["num_accepted_drafts"][request] = max(min(matches, most), outputs["num_accepted_drafts"][request])
 
 
-def _bonus_counted(outputs: Named, arguments: Named) -> None:
-    outputs["num_accepted_drafts"] = outputs["num_accepted_drafts"] + np.int32(1)
-
-
-def _one_step_fewer(correct: Function) -> Function:
-    def inject(outputs: Named, arguments: Named) -> None:
-        if arguments["num_steps"] > 0:
-            fewer = correct(**{**arguments, "num_steps": arguments["num_steps"] - 1})
-            outputs["predict"], outputs["num_accepted_drafts"] = fewer[0], fewer[2]
-            outputs["accept_index"][:, :-1] = fewer[1]
-            outputs["accept_index"][:, -1] = -1
-
-    return returning(inject)(correct)
-
-
-def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
-    accept_index, width = outputs["accept_index"], arguments["candidates"].shape[1]
-    outputs["accept_index"] = np.where(accept_index >= 0, accept_index % width, -1).astype(np.int32)
-
-
-def _keyed_by_the_child(outputs: Named, arguments: Named) -> None:
-    predict = np.zeros_like(outputs["predict"])
-    for row in outputs["accept_index"].tolist():
-        path = [node for node in row if node >= 0]
-        for before, node in zip(path, [*path[1:], path[-1]], strict=True):
-            predict[node] = outputs["predict"][before]
-    outputs["predict"] = predict
-
-
 def _bonus_of_the_root(outputs: Named, arguments: Named) -> None:
     for request, row in enumerate(outputs["accept_index"].tolist()):
         last = max(row)
         outputs["predict"][last] = arguments["target_predict"][request, 0]
 
 
-def _largest_of_blocks(logits: Array) -> Array:
-    chosen = np.zeros(len(logits), dtype=np.int64)
-    for row, values in enumerate(logits):
-        blocks = [values[start : start + TILE] for start in range(0, len(values), TILE)]
-        best = int(np.argmax([block.max() for block in blocks]))
-        chosen[row] = int(np.argmax(blocks[best]))
-    return chosen
-
-
-def _ties_by_higher_id(logits: Array) -> Array:
-    return (logits.shape[1] - 1 - np.argmax(logits[:, ::-1], axis=1)).astype(np.int64)
-
-
-def _row_offsets_wrap(logits: Array) -> Array:
-    flat, width = logits.reshape(-1), logits.shape[1]
-    rows = [flat[start % 32 : start % 32 + width] for start in range(0, logits.size, width)]
-    return np.array([np.argmax(row) for row in rows], dtype=np.int64)
-
-
-def _lengths_with(change: Any) -> Any:
-    def changed(outputs: Named, arguments: Named) -> None:
-        requests = max(len(arguments["seq_lens"]), 1)
-        lengths = np.asarray(change(arguments, outputs["cache_seqlens"], arguments["num_tokens"] // requests))
-        outputs["cache_seqlens"] = lengths.astype(np.int32)
-        outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
-
-    return changed
-
-
-def _width_from_configuration(outputs: Named, arguments: Named) -> None:
-    requests = len(arguments["seq_lens"])
-    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
-    lengths = np.asarray(arguments["seq_lens"]) + CONFIGURED_WIDTH
-    outputs["cache_seqlens"] = lengths.astype(np.int32)
-    outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
-
-
-def _query_stride_from_configuration(outputs: Named, arguments: Named) -> None:
-    requests = len(arguments["seq_lens"])
-    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
-
-
 def _largest_of_nothing(arguments: Named) -> None:
     max(arguments["seq_lens"].tolist())
 
 
-def _keys_start_late(outputs: Named, arguments: Named) -> None:
-    offsets = outputs["cu_seqlens_k"]
-    outputs["cu_seqlens_k"] = np.append(offsets[1:], offsets[-1:]).astype(np.int32)
-
+_layout = partial(edited, within=lay_out_verify)
+_NUM_KEYS, _BEST = "seq_lens[request] + num_queries[request]", "logits[row].argmax()"
+_NODE_IS_ACCEPTED = "accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]"
+_NODE_IS_ACCEPTED_UNNUMBERED = "accept_index[request, num_accepted_drafts[request]] = node"
+_OUTPUT_AND_COUNT = """
+predict[retrieve_index[request, last]] = target_predict[request, last]
+num_accepted_drafts[request] += 1
+"""
+_OUTPUT_OF_THE_CHILD_AND_COUNT = _OUTPUT_AND_COUNT.replace(
+    "retrieve_index[request, last]", "retrieve_index[request, node]"
+)
 
 MUTANTS = (
     *mutants_of(
@@ -181,40 +120,64 @@ MUTANTS = (
         ("V03", "A child is tested against its own row, not its parent's.", walking(chosen_after=_of_the_child)),
         ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
         ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
-        ("PV05", "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
+        (
+            "PV05",
+            "The count of drafts is counted up in place by the bonus.",
+            with_outputs(num_accepted_drafts=lambda counts: counts + np.int32(1)),
+        ),
         ("OWN-48", "Of equal siblings the higher wins.", walking(lambda siblings, *_: siblings[::-1])),
         ("OWN-391", "Siblings are tried by ascending number.", walking(lambda siblings, *_: sorted(siblings))),
         ("OWN-392", "A link to a smaller number is taken for the end.", walking(_links_lead_on)),
         ("OWN-397", "A sibling with a larger token ends the search.", walking(_up_to_a_larger_token)),
         ("OWN-49", "Only the first child is tried.", walking(lambda siblings, *_: siblings[:1])),
-        ("OWN-50", "The walk ends one step early.", _one_step_fewer),
-        ("OWN-51", "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)),
+        ("OWN-50", "The walk ends one step early.", edited("range(num_steps)", "range(num_steps - 1)")),
+        (
+            "OWN-51",
+            "Accepted nodes are numbered within the request.",
+            edited("retrieve_index[request, 0]", "0", _NODE_IS_ACCEPTED, _NODE_IS_ACCEPTED_UNNUMBERED),
+        ),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
-        ("OWN-53", "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
+        (
+            "OWN-53",
+            "Output is keyed by the child that follows.",
+            edited(_OUTPUT_AND_COUNT, _OUTPUT_OF_THE_CHILD_AND_COUNT),
+        ),
         ("OWN-54", "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
     ),
     *mutants_of(
         "argmax_target_predict",
-        ("V30", "The best block's local index is kept.", instead(_largest_of_blocks)),
-        ("V19", "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
-        ("OWN-55", "Ties go to the higher id.", instead(_ties_by_higher_id)),
+        ("V30", "The best block's local index is kept.", edited(_BEST, f"{_BEST} % {TILE}")),
+        (
+            "V19",
+            "Row offsets wrap at 32, as int32 does at 2**31.",
+            edited("logits[row]", "logits.reshape(-1)[row * logits.shape[1] % 32 :][: logits.shape[1]]"),
+        ),
+        ("OWN-55", "Ties go to the higher id.", edited(_BEST, "logits.shape[1] - 1 - logits[row, ::-1].argmax()")),
     ),
     *mutants_of(
         "target_verify_metadata",
-        ("G10", "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
-        ("OWN-56", "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)),
+        (
+            "G10",
+            "Tokens per request are the configured tree width.",
+            edited('axes["tokens_per_request"]', f"{CONFIGURED_WIDTH}"),
+        ),
+        (
+            "OWN-56",
+            "Query offsets keep the configured stride.",
+            _layout("cu_seqlens_q[request] + num_queries[request]", f"cu_seqlens_q[request] + {CONFIGURED_WIDTH}"),
+        ),
         ("G09", "The longest of no requests is asked for.", given(_largest_of_nothing)),
         (
             "PV12",
             "A verify adds one position, however many tokens it holds.",
-            returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
+            _layout(_NUM_KEYS, "seq_lens[request] + 1"),
         ),
+        ("OWN-57", "Lengths have already advanced.", _layout(_NUM_KEYS, f"{_NUM_KEYS} + num_queries[request]")),
         (
-            "OWN-57",
-            "Lengths have already advanced.",
-            returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
+            "OWN-58",
+            "Key offsets start after the first request.",
+            with_outputs(cu_seqlens_k=lambda offsets: np.append(offsets[1:], offsets[-1:])),
         ),
-        ("OWN-58", "Key offsets start after the first request.", returning(_keys_start_late)),
         ("OWN-59", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
