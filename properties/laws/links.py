@@ -74,3 +74,14 @@ def parents_of(case: Case, request: int) -> list[int]:
 def children_of(case: Case, request: int) -> list[list[int]]:
     """Return each node's children in a request of the case, in the order in which they are tried."""
     return children_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+
+
+def links_of_chains(candidates: Array) -> Case:
+    """Return trees without branches, a row of tokens each, with the links and numbers of their nodes."""
+    num_requests, num_nodes = candidates.shape
+    return {
+        "candidates": candidates,
+        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
+        "retrieve_next_token": np.tile(np.array([*range(1, num_nodes), -1], dtype=np.int64), (num_requests, 1)),
+        "retrieve_next_sibling": np.full(candidates.shape, -1, dtype=np.int64),
+    }

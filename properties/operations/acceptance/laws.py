@@ -1,5 +1,7 @@
 """Laws of acceptance by chance along trees, of coins, and of simulated acceptance."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
@@ -236,23 +238,14 @@ def walked(case: Case, outputs: Case, request: int) -> tuple[list[int], Array]:
     return path, block(outputs["predict"], len(case["candidates"]), request)[path]
 
 
-def _trees() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only()
-
-
-def _exact_trees() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only(is_table=True)
-
-
-def _wide_stars() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only(is_wide=True)
-
-
 def _wide_coins() -> SearchStrategy[Case]:
     usual = acceptance_strategies.generate_coins()
     return one_of_evenly(usual, usual.map(lambda case: {**case, "num_draft_tokens": _POOLED}))
 
 
+_trees = acceptance_strategies.tree_speculative_sampling_target_only
+_exact_trees = partial(_trees, is_table=True)
+_wide_stars = partial(_trees, is_wide=True)
 _TREE = (_SAMPLER,)
 _DRAW = ("generate_coins",)
 _SIMULATED = ("generate_simulated_accept_index",)

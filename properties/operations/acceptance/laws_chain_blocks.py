@@ -42,7 +42,8 @@ def a_block_of_one_draft_is_judged_as_a_chain_is(backend: Backend, case: Case) -
 def rows_that_no_block_reads_do_not_matter(sampler: str, backend: Backend, case: Case) -> None:
     """Rows that no block reads change nothing.
 
-    These are the row after the drafts where not all are kept, all after a -1, and all after the last of a greedy request.
+    These are the row after the drafts where not all are kept, all after a -1, and all after the last one of a greedy
+    request.
     """
     whole, unread = outputs_of(backend, sampler, case), with_copies(case)
     target, draft = sides_of(case)

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -19,7 +18,7 @@ from specsim.properties.laws.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.links import children_of, parents_of
+from specsim.properties.laws.links import children_of, links_of_chains, parents_of
 from specsim.properties.operations.verify import strategy as verify_strategies
 from specsim.properties.strategies.numbers import generators
 
@@ -223,12 +222,8 @@ def chains(draw: st.DrawFn) -> Case:
     candidates = random.integers(0, 3, (num_requests, num_nodes))
     target = np.concatenate([candidates[:, 1:], random.integers(0, 3, (num_requests, 1))], axis=1)
     is_wrong = random.random((num_requests, num_nodes)) < draw(st.sampled_from((0.0, 0.2, 0.5)))
-    line = np.array([*range(1, num_nodes), -1], dtype=np.int64)
     return {
-        "candidates": candidates,
-        "retrieve_index": np.arange(num_requests * num_nodes, dtype=np.int64).reshape(num_requests, num_nodes),
-        "retrieve_next_token": np.tile(line, (num_requests, 1)),
-        "retrieve_next_sibling": np.full((num_requests, num_nodes), -1, dtype=np.int64),
+        **links_of_chains(candidates),
         "target_predict": np.where(is_wrong, (target + 1) % 3, target),
         "num_steps": num_nodes - 1,
     }
@@ -238,10 +233,7 @@ def _unused_token(case: Case) -> int:
     return int(case["candidates"].max(initial=0)) + 1
 
 
-def _trees() -> SearchStrategy[Case]:
-    return verify_strategies.verify_tree_greedy()
-
-
+_trees = verify_strategies.verify_tree_greedy
 _VERIFY = ("verify_tree_greedy",)
 
 PROPERTIES = (
