@@ -20,7 +20,7 @@ from specsim.properties.operations.acceptance.laws_exact_chains import (
     require_chain_law,
     require_independent_last_tokens,
 )
-from specsim.properties.operations.from_logits.laws_exact_trees import logit_array
+from specsim.properties.operations.from_logits.laws_exact_trees import filter_arguments, logit_array
 from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
@@ -29,6 +29,9 @@ from specsim.properties.strategies.logit_scenes import (
     ChainLogitScene,
     chain_logit_batches,
 )
+
+_NEUTRAL = {"top_k": UNLIMITED, "top_p": 1, "min_p": 0}
+"""What keeps every token."""
 
 
 def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction, sampler: str = CHAIN_FROM_LOGITS) -> Play:
@@ -61,11 +64,9 @@ def logit_chain_case(
     target = [target_rows(scene, draft) for scene, draft in zip(scenes, drafts, strict=True)]
     draft = [draft_rows(scene, draft, batch.draft_vocab) for scene, draft in zip(scenes, drafts, strict=True)]
     padded = [np.pad(rows[:, :-1], ((0, 0), (0, count))) for rows, count in zip(coins, padding, strict=True)]
-    filters = [scene.filters for scene in scenes]
-
-    def each(values: Sequence[float], dtype: type = np.float32) -> Array:
-        return np.repeat(np.array(values, dtype=dtype), counts)
-
+    filters = filter_arguments([scene.filters for scene in scenes], counts)
+    draft_scales = [one.draft_scale if one.chain.certain is None else 0 for one in scenes]
+    draft_temperature = np.array(draft_scales, dtype=np.float32) * np.float32(HALVING_TEMPERATURE)
     return {
         "draft_tokens": _tiled([np.array(one, dtype=np.int64) for one in tokens], counts),
         "cu_num_drafts": np.concatenate([[0], np.cumsum(np.repeat(lengths, counts))]).astype(np.int32),
@@ -75,12 +76,10 @@ def logit_chain_case(
         if batch.is_certain
         else _as(_tiled(draft, counts).reshape(-1, batch.draft_vocab), batch.is_half[1]),
         "target_logits": _as(_tiled(target, counts).reshape(-1, vocab_size), batch.is_half[0]),
-        "temperature": each([0.0 if one.is_greedy else HALVING_TEMPERATURE for one in filters]),
-        "top_k": _or_none(each([one.top_k for one in filters], np.int32), UNLIMITED),
-        "top_p": _or_none(each([float(one.top_p) for one in filters]), 1),
-        "min_p": _or_none(each([float(one.min_p) for one in filters]), 0),
-        "draft_temperature": each(
-            [0.0 if one.chain.certain is not None else HALVING_TEMPERATURE * one.draft_scale for one in scenes]
+        "temperature": filters["temperature"],
+        **{name: _or_none(filters[name], neutral) for name, neutral in _NEUTRAL.items()},
+        "draft_temperature": np.repeat(
+            np.float32(HALVING_TEMPERATURE) * np.array(draft_scales, dtype=np.float32), counts
         ),
         "max_num_drafts": max(lengths),
     }
