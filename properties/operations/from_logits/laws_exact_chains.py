@@ -78,9 +78,7 @@ def logit_chain_case(
         "target_logits": _as(_tiled(target, counts).reshape(-1, vocab_size), batch.is_half[0]),
         "temperature": filters["temperature"],
         **{name: _or_none(filters[name], neutral) for name, neutral in _NEUTRAL.items()},
-        "draft_temperature": np.repeat(
-            np.float32(HALVING_TEMPERATURE) * np.array(draft_scales, dtype=np.float32), counts
-        ),
+        "draft_temperature": np.repeat(draft_temperature, counts),
         "max_num_drafts": max(lengths),
     }
 

@@ -7,38 +7,9 @@ import numpy as np
 from specsim.host.noise import stream_uniforms
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Mutant, Named, given, mutants_of, returning, with_arguments
-from specsim.properties.operations.verify.faults import children_after, walking
+from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT, children_of
 
 MASK = 2**32 - 1
-
-
-def _of_the_first_child(arguments: Named, request: int, node: int) -> Any:
-    """Draw once more at a mismatch: where all rows are alike, the draw of another row is a fresh one."""
-    children = children_after(arguments, request, node)
-    return arguments["target_predict"][request, children[0] if children else node]
-
-
-def _of_siblings_before(arguments: Named, request: int, node: int, child: int) -> Any:
-    """Draw once more for every child after the first."""
-    before = [node, *children_after(arguments, request, node)]
-    return arguments["target_predict"][request, before[before.index(child) - 1]]
-
-
-def _after_the_last_child(arguments: Named, request: int, node: int) -> Any:
-    """Return the draw that the last child was compared with."""
-    before = [node, *children_after(arguments, request, node)]
-    return arguments["target_predict"][request, before[max(len(before) - 2, 0)]]
-
-
-def _past_a_mismatch(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
-    """Return children, the first of which counts as drawn where its own first child is drawn after it."""
-    chosen, tokens = arguments["target_predict"][request], arguments["candidates"][request]
-    matching = [child for child in siblings if tokens[child] == chosen[node]]
-    below = children_after(arguments, request, siblings[0])[:1] if siblings and not matching else []
-    if below and tokens[below[0]] == chosen[siblings[0]]:
-        # NOTE: the walk compares with the choice after the node, so that the choice is made to fit.
-        chosen[node] = tokens[siblings[0]]
-    return siblings
 
 
 def _largest(arguments: Named) -> Any:
@@ -65,16 +36,45 @@ def _position_of_the_node_number(arguments: Named) -> None:
 _SEED, _POSITION = "int(seeds[request])", "int(positions[request, node])"
 _DRAW, _WALK = "sample_target_predict", "verify_tree_greedy"
 
+_FRESH_BONUS = """
+first = retrieve_next_token[request, last]
+predict[retrieve_index[request, last]] = target_predict[request, first if first >= 0 else last]
+"""
+_SEARCH_BY_OWN_DRAWS = """
+node, row = retrieve_next_token[request, last], last
+while node != -1 and candidates[request, node] != target_predict[request, row]:
+    node, row = retrieve_next_sibling[request, node], node
+"""
+_BONUS_OF_THE_LAST_CHILD = """
+before = [last, *children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]]
+predict[retrieve_index[request, last]] = target_predict[request, before[max(len(before) - 2, 0)]]
+"""
+_SEARCH_ON = f"""
+{SEARCH}
+first = retrieve_next_token[request, last]
+below = retrieve_next_token[request, first] if first >= 0 else -1
+if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
+    node = first
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     *mutants_of(
         _WALK,
-        ("OWN-4200", "At a mismatch a fresh token is drawn.", walking(bonus_after=_of_the_first_child)),
+        # Where all rows are alike, the draw of another row is a fresh one.
+        ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
         (
             "OWN-4201",
             "Every child is compared with a draw of its own.",
-            walking(chosen_after=_of_siblings_before, bonus_after=_after_the_last_child),
+            edited(
+                SEARCH,
+                _SEARCH_BY_OWN_DRAWS,
+                *TOKENS_ARE_OUTPUT,
+                BONUS,
+                _BONUS_OF_THE_LAST_CHILD,
+                children_of=children_of,
+            ),
         ),
-        ("OWN-4202", "The walk goes on after a mismatch.", walking(children_of=_past_a_mismatch)),
+        ("OWN-4202", "The walk goes on after a mismatch.", edited(SEARCH, _SEARCH_ON, *TOKENS_ARE_OUTPUT)),
     ),
     *mutants_of(
         _DRAW,
