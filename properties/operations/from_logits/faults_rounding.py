@@ -137,7 +137,7 @@ def _cut_exponents(name: str) -> Callable[[Named], None]:
 
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p")
-_DRAWING = (
+_DRAWING: tuple[tuple[str, Function], ...] = (
     ("chain_speculative_sampling", walk_chain),
     ("chain_block_verification", walk_block),
     ("tree_speculative_sampling_target_only", walk_tree),
