@@ -46,6 +46,34 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
     return inject
 
 
+def faults_in(diffs: str) -> list[list[str]]:
+    """Return what a text of diffs says: of each fault operation, place in it, number, what is wrong, and pieces.
+
+    ``@@ operation in place`` begins the faults of one operation; ``in place`` is what `edited` takes as ``within``, and
+    may lack. A line that begins with a number begins a fault. Below it, a line after ``- `` stands in the correct
+    source alone, one after ``+ `` in the faulty one alone, and one after two blanks in both. The next piece begins
+    where another line follows one after ``+ ``, or after three dots. ``- old => new`` is a piece of one line.
+    """
+    faults: list[list[str]] = []
+    operation = place = last = ""
+    for line in filter(None, dedent(diffs).splitlines()):
+        sign, (old, arrow, new) = line[:2], line[2:].partition(" => ")
+        if arrow:
+            faults[-1] += [old, new]
+            sign = "+ "
+        elif sign in ("- ", "+ ", "  "):
+            if last not in ("- ", "  ", sign):
+                faults[-1] += ["", ""]
+            faults[-1][-2] += f"{old}\n" if sign != "+ " else ""
+            faults[-1][-1] += f"{old}\n" if sign != "- " else ""
+        elif sign == "@@":
+            operation, _, place = line.removeprefix("@@ ").partition(" in ")
+        elif line != "...":
+            faults.append([operation, place, *line.split(" ", 1)])
+        last = sign
+    return faults
+
+
 def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Any:
     """Return a function or a class as `edited` would inject it.
 
@@ -120,7 +148,7 @@ def _names(module_name: str, tree: Any, changed: dict[str, Any], classes: set[st
 
 def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
     sought, instead = ast.parse(dedent(old)).body, ast.parse(dedent(new)).body
-    is_expression = len(sought) == len(instead) == 1 and all(isinstance(one, ast.Expr) for one in (*sought, *instead))
+    is_expression = all(len(some) == 1 and isinstance(some[0], ast.Expr) for some in (sought, instead))
     if is_expression:
         found = [*_expressions(function, _dumped(sought[0].value))]  # type: ignore[attr-defined]
     else:

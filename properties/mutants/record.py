@@ -11,6 +11,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.properties.mutants.edits import edited, faults_in
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
@@ -63,6 +64,14 @@ class Mutant:
 def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Function]]) -> tuple[Mutant, ...]:
     """Return the mutants of one operation, of each its number, what is wrong, and what injects that."""
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
+
+
+def edits_of(diffs: str) -> tuple[Mutant, ...]:
+    """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
+    return tuple(
+        Mutant(number, operation, summary, edited(*pairs, within=place))
+        for operation, place, number, summary, *pairs in faults_in(diffs)
+    )
 
 
 def mutants_of_sides(
