@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from textwrap import dedent
 from types import ModuleType
 from typing import Any
@@ -28,8 +29,8 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
     within : callable, module or str
         Function, method, class or module that has the pieces: a name in the module of the correct function
-        (``"_helper"``, ``"Side.method"``), or one of another module, which the correct function then meets edited. The
-        correct function itself by default.
+        (``"_helper"``, ``"Side.method"``), defined there or imported, or one of another module, which the correct
+        function then meets edited. The correct function itself by default.
     **names : Any
         What replacements name beside what stands in the module; has to be hashable.
 
@@ -83,6 +84,9 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
     place, also = within or correct.__qualname__, tuple(names.items())
+    imported = vars(sys.modules[home]).get(str(place).partition(".")[0])
+    if isinstance(place, str) and getattr(imported, "__module__", home) != home:
+        place = attrgetter(place)(sys.modules[home])
     if isinstance(place, str):
         return _edited_names(home, place, pairs, name, also)[name]
     if isinstance(place, ModuleType):

@@ -1,12 +1,11 @@
 """Faults of ragged verification: windows and padding, metadata, the cut of an acceptance, and commits."""
 
-from functools import partial
-
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Named,
+    edits_of,
     given,
     mutants_of,
     of_the_neighbour,
@@ -15,7 +14,6 @@ from specsim.properties.mutants.record import (
     with_outputs,
 )
 from specsim.properties.mutants.tables import rows_of_the_batch, slots_for_pages
-from specsim.reference.verify import lay_out_verify
 
 
 def _live(arguments: Named) -> int:
@@ -38,109 +36,90 @@ def _padding_of_the_last(outputs: Named, arguments: Named) -> None:
     outputs["out_cache_loc"][live : live + count] = slots[:count]
 
 
-_layout = partial(edited, within=lay_out_verify)
-_POSITION = "positions[start + node] = length + node"
-_SHARE = "left // num_padding + (1 if place < left % num_padding else 0)"
-_VERIFIED, _READ = "range(verify_lens[request])", "values[start + node]"
-_NUM_KEYS, _NEXT_QUERY = "seq_lens[request] + num_queries[request]", "cu_seqlens_q[request] + num_queries[request]"
 _DRAFT_AT_THE_CUT = "candidates[request, kept + 1]"
-_CUT_TOKEN = f"{_DRAFT_AT_THE_CUT} if kept < accepted else bonus_tokens[request]"
-_GATE, _RING_PLACE = "min(committed, int(verify_lens[request]))", "(length + node) % ring_size"
+_GATE = "min(committed, int(verify_lens[request]))"
+
+DIFFS = """
+    @@ ragged_verify_window
+    OWN-4011 Positions are those of whole chains.
+    - positions[start + node] = length + node
+    + positions[start + node] = seq_lens[(start + node) // width] + (start + node) % width
+    OWN-4032 Tokens are those of whole chains.
+    - candidates[request, node] => candidates.reshape(-1)[start + node]
+    OWN-4033 Nodes are numbered by row.
+    - request * width + node => start + node
+    OWN-4034 Positions have already advanced.
+    - positions[start + node] = length + node => positions[start + node] = length + node + 1
+    @@ pad_verify_lens_to_bucket
+    OWN-4040 Rows that do not divide go to the last padding.
+    - place < left % num_padding => num_padding - 1 - place < left % num_padding
+    OWN-4041 Rows that do not divide are lost.
+    - left // num_padding + (1 if place < left % num_padding else 0) => left // num_padding
+    OWN-4042 A full batch keeps its lengths.
+    - padded_verify_lens[-1] += left
+    OWN-4044 The first padding gets all rows that are left.
+    - left // num_padding + (1 if place < left % num_padding else 0) => 0 if place else left
+    @@ scatter_compact_to_strided
+    OWN-4045 A block reads on into the next request.
+    - range(verify_lens[request]) => range(min(width, len(values) - start))
+    OWN-4046 Rows stay where they are.
+    - strided[request * width + node] => strided[start + node]
+    OWN-4047 Rows that were not verified repeat the last one.
+    - range(verify_lens[request]) => range(width if verify_lens[request] else 0)
+    - values[start + node] => values[start + min(node, verify_lens[request] - 1)]
+    @@ ragged_verify_metadata in lay_out_verify
+    OWN-4016 Query offsets are those of whole chains.
+    - cu_seqlens_q[request] + num_queries[request] => cu_seqlens_q[request] + max(num_queries)
+    OWN-4048 Keys are those of whole chains.
+    - seq_lens[request] + num_queries[request] => seq_lens[request] + max(num_queries)
+    OWN-4049 Keys are those of the text alone.
+    - seq_lens[request] + num_queries[request] => seq_lens[request]
+    @@ cap_accepted_drafts
+    OWN-4006 Nothing is cut.
+    - num_kept_drafts[request] = kept => num_kept_drafts[request] = accepted
+    - candidates[request, kept + 1] if kept < accepted else bonus_tokens[request] => bonus_tokens[request]
+    OWN-4007 Drafts are cut, and the token is that of the whole walk.
+    - candidates[request, kept + 1] if kept < accepted else bonus_tokens[request] => bonus_tokens[request]
+    OWN-4055 The token at the cut is the last draft that was kept.
+    - candidates[request, kept + 1] => candidates[request, kept]
+    OWN-4056 The cut is one draft late.
+    - int(verify_lens[request]) - 1 => min(int(verify_lens[request]), candidates.shape[1] - 1)
+    @@ commit_inject_layout
+    OWN-4017 The drafts are injected without their root.
+    - int(commit_lens[request]) => max(int(commit_lens[request]) - 1, 0)
+    OWN-4058 All verified rows are injected.
+    - min(committed, int(verify_lens[request])) => int(verify_lens[request])
+    OWN-4090 Rows that are not injected have no position.
+    - positions[place] = length + node => positions[place] = length + node if node < committed else 0
+    OWN-4091 All requests share a ring.
+    - row * ring_size + (length + node) % ring_size => (length + node) % ring_size
+    OWN-4092 A ring starts with the window.
+    - (length + node) % ring_size => node % ring_size
+"""
 
 MUTANTS = (
     *mutants_of(
         "ragged_verify_window",
         ("OWN-4010", "Padding names node 0.", with_outputs(window_index=lambda index: np.maximum(index, 0))),
-        (
-            "OWN-4011",
-            "Positions are those of whole chains.",
-            edited(_POSITION, "positions[start + node] = seq_lens[(start + node) // width] + (start + node) % width"),
-        ),
         ("OWN-4013", "Rows that are left are further rows of the last request.", returning(_padding_of_the_last)),
         ("OWN-4015", "Padding writes the slot of the first row.", returning(_slot_of_the_first)),
-        (
-            "OWN-4032",
-            "Tokens are those of whole chains.",
-            edited("candidates[request, node]", "candidates.reshape(-1)[start + node]"),
-        ),
-        ("OWN-4033", "Nodes are numbered by row.", edited("request * width + node", "start + node")),
-        ("OWN-4034", "Positions have already advanced.", edited(_POSITION, f"{_POSITION} + 1")),
         ("OWN-4035", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-4036", "Lengths are those of the neighbour.", of_the_neighbour("seq_lens")),
     ),
     *mutants_of(
         "pad_verify_lens_to_bucket",
-        (
-            "OWN-4040",
-            "Rows that do not divide go to the last padding.",
-            edited("place < left % num_padding", "num_padding - 1 - place < left % num_padding"),
-        ),
-        ("OWN-4041", "Rows that do not divide are lost.", edited(_SHARE, "left // num_padding")),
-        ("OWN-4042", "A full batch keeps its lengths.", edited("padded_verify_lens[-1] += left", "")),
         ("OWN-4043", "Lengths are not cut.", with_arguments(max_verify_len=2**31 - 1)),
-        ("OWN-4044", "The first padding gets all rows that are left.", edited(_SHARE, "0 if place else left")),
-    ),
-    *mutants_of(
-        "scatter_compact_to_strided",
-        (
-            "OWN-4045",
-            "A block reads on into the next request.",
-            edited(_VERIFIED, "range(min(width, len(values) - start))"),
-        ),
-        ("OWN-4046", "Rows stay where they are.", edited("strided[request * width + node]", "strided[start + node]")),
-        (
-            "OWN-4047",
-            "Rows that were not verified repeat the last one.",
-            edited(
-                _VERIFIED,
-                "range(width if verify_lens[request] else 0)",
-                _READ,
-                "values[start + min(node, verify_lens[request] - 1)]",
-            ),
-        ),
     ),
     *mutants_of(
         "ragged_verify_metadata",
-        (
-            "OWN-4016",
-            "Query offsets are those of whole chains.",
-            _layout(_NEXT_QUERY, "cu_seqlens_q[request] + max(num_queries)"),
-        ),
-        ("OWN-4048", "Keys are those of whole chains.", _layout(_NUM_KEYS, "seq_lens[request] + max(num_queries)")),
-        ("OWN-4049", "Keys are those of the text alone.", _layout(_NUM_KEYS, "seq_lens[request]")),
         ("OWN-4050", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-4051", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
     *mutants_of(
         "cap_accepted_drafts",
-        (
-            "OWN-4006",
-            "Nothing is cut.",
-            edited(
-                "num_kept_drafts[request] = kept",
-                "num_kept_drafts[request] = accepted",
-                _CUT_TOKEN,
-                "bonus_tokens[request]",
-            ),
-        ),
-        (
-            "OWN-4007",
-            "Drafts are cut, and the token is that of the whole walk.",
-            edited(_CUT_TOKEN, "bonus_tokens[request]"),
-        ),
         # What lies after the cut is a row of 0, of which the largest is token 0.
         ("OWN-4008", "The token at the cut is that of the row after it.", edited(_DRAFT_AT_THE_CUT, "0")),
         ("OWN-4014", "Drafts that were never computed are counted as lost.", with_arguments(is_compact=False)),
-        (
-            "OWN-4055",
-            "The token at the cut is the last draft that was kept.",
-            edited(_DRAFT_AT_THE_CUT, "candidates[request, kept]"),
-        ),
-        (
-            "OWN-4056",
-            "The cut is one draft late.",
-            edited("int(verify_lens[request]) - 1", "min(int(verify_lens[request]), candidates.shape[1] - 1)"),
-        ),
         ("OWN-4057", "No draft is counted as lost.", with_outputs(cap_trim_lens=np.zeros_like)),
     ),
     *mutants_of(
@@ -152,23 +131,11 @@ MUTANTS = (
             edited(_GATE, "committed if ring_size else min(committed, max(req_to_token.shape[1] - length, 0))"),
         ),
         (
-            "OWN-4017",
-            "The drafts are injected without their root.",
-            edited("int(commit_lens[request])", "max(int(commit_lens[request]) - 1, 0)"),
-        ),
-        ("OWN-4058", "All verified rows are injected.", edited(_GATE, "int(verify_lens[request])")),
-        (
             "OWN-4059",
             "Rows that are not injected go to slot 0.",
             with_outputs(inject_loc=lambda places: np.maximum(places, 0)),
         ),
-        (
-            "OWN-4090",
-            "Rows that are not injected have no position.",
-            edited("positions[place] = length + node", "positions[place] = length + node if node < committed else 0"),
-        ),
-        ("OWN-4091", "All requests share a ring.", edited(f"row * ring_size + {_RING_PLACE}", _RING_PLACE)),
-        ("OWN-4092", "A ring starts with the window.", edited(_RING_PLACE, "node % ring_size")),
         ("OWN-4093", "Slots are those of the target.", with_arguments(slot_map=None)),
     ),
+    *edits_of(DIFFS),
 )
