@@ -29,8 +29,8 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
     within : callable, module or str
         Function, method, class or module that has the pieces: a name in the module of the correct function
-        (``"_helper"``, ``"Side.method"``), defined there or imported, or one of another module, which the correct
-        function then meets edited. The correct function itself by default.
+        (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
+        of any other, which the correct function then meets edited. The correct function itself by default.
     **names : Any
         What replacements name beside what stands in the module; has to be hashable.
 
@@ -84,9 +84,8 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
     place, also = within or correct.__qualname__, tuple(names.items())
-    imported = vars(sys.modules[home]).get(str(place).partition(".")[0])
-    if isinstance(place, str) and getattr(imported, "__module__", home) != home:
-        place = attrgetter(place)(sys.modules[home])
+    if isinstance(place, str):
+        place = _resolved(home, place)
     if isinstance(place, str):
         return _edited_names(home, place, pairs, name, also)[name]
     if isinstance(place, ModuleType):
@@ -102,6 +101,16 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
         faulty = _names(after, _parsed(after), own, {name} if after == home else set())
     return faulty[name]
+
+
+def _resolved(home: str, place: str) -> Any:
+    """Return a place of a module itself, or what it means: something imported, or a module beside and what is there."""
+    first, _, rest = place.partition(".")
+    beside = sys.modules.get(f"{home.rpartition('.')[0]}.{first}")
+    found = vars(sys.modules[home]).get(first, beside)
+    if found is None or getattr(found, "__module__", "") == home:
+        return place
+    return attrgetter(rest)(found) if rest else found
 
 
 def _path(home: str, goal: str) -> list[str]:

@@ -66,10 +66,10 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
 
 
-def edits_of(diffs: str) -> tuple[Mutant, ...]:
-    """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
+def edits_of(diffs: str, **names: Any) -> tuple[Mutant, ...]:
+    """Return the mutants that a text of diffs describes, as `faults_in` reads it; ``names`` are those of `edited`."""
     return tuple(
-        Mutant(number, operation, summary, edited(*pairs, within=place))
+        Mutant(number, operation, summary, edited(*pairs, within=place, **names))
         for operation, place, number, summary, *pairs in faults_in(diffs)
     )
 

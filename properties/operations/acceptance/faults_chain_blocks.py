@@ -8,20 +8,11 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, given, mutants_of, with_arguments
-from specsim.properties.operations.acceptance.faults_chains import ROWS_OF_DRAFTS, every_row_has_mass
+from specsim.properties.mutants.record import Function, edits_of, given, mutants_of, with_arguments
+from specsim.properties.operations.acceptance.faults_chains import every_row_has_mass
 from specsim.reference.walks import Block, Coins, draw, walk_block
 
 _block = partial(edited, within=Block)
-_walk = partial(edited, within=walk_block)
-
-RATIO = "shares[-1] * p / q"
-SHARE = f"min({RATIO}, 1.0)"
-CHANCE = "rest / (rest + 1 - share)"
-CHANCE_OF_ANY_SHARE = f"{CHANCE} if rest + 1 > share else 1.0"
-LAST_ROW, ROW_BEFORE_IT = "return self.target[kept]", "return self.target[max(kept - 1, 0)]"
-_LAST_LAW_TWICE = "*block.proposal, *block.proposal[-1:]"
-_LEFT = "float(self.rest_after(kept).sum())"
 
 
 def _is_below(count: str) -> str:
@@ -58,87 +49,81 @@ def _share_goes_on() -> Callable[..., list[int]]:
     return walk
 
 
-MUTANTS = mutants_of(
-    "chain_block_verification",
-    (
-        "OWN-4300",
-        "The first coin that fails ends the walk.",
-        _block(
-            "kept = len(self.tokens)",
-            f"kept = len([*takewhile(lambda count: {_is_below('count')}, range(1, len(self.tokens) + 1))])",
+DIFFS = """
+    @@ chain_block_verification in walks.Block
+    OWN-4302 A coin at the chance keeps the front, at 0 too.
+    - decide.is_below(float(coins.each[kept - 1]), self.chance_of(kept))
+    + float(coins.each[kept - 1]) <= self.chance_of(kept)
+    OWN-4303 The share of a front is not cut at 1.
+    - min(shares[-1] * p / q, 1.0) => shares[-1] * p / q
+    - rest / (rest + 1 - share) => rest / (rest + 1 - share) if rest + 1 > share else 1.0
+    OWN-4304 Ratios are cut at 1, and not their product.
+    - min(shares[-1] * p / q, 1.0) => shares[-1] * min(p / q, 1.0)
+    OWN-4305 Ratios are multiplied from the last draft on.
+    - zip(tokens, target, proposal, strict=False) => [*zip(tokens, target, proposal)][::-1]
+    OWN-4306 A draft that its own law cannot draw keeps the share.
+    - min(shares[-1] * p / q, 1.0) if q > 0 else 0.0 => min(shares[-1] * p / q, 1.0) if q > 0 else shares[-1]
+    OWN-4308 Shares are kept in half precision.
+    - min(shares[-1] * p / q, 1.0) => float(np.float16(min(shares[-1] * p / q, 1.0)))
+    OWN-4309 A front's share is its last ratio alone.
+    - min(shares[-1] * p / q, 1.0) => min(p / q, 1.0)
+    OWN-4310 The last front is judged like others, by the last draft's law.
+    - kept == len(self.tokens) or share in (0.0, 1.0) => share in (0.0, 1.0)
+    - float(self.rest_after(kept).sum())
+    + float(np.maximum(share * self.target[kept] - [*self.proposal, *self.proposal[-1:]][kept], 0.0).sum())
+    OWN-4311 What a front leaves is added up of its own row, not the next.
+    - float(self.rest_after(kept).sum())
+    + float(np.maximum(share * self.target[kept - 1] - self.proposal[kept - 1], 0.0).sum())
+    OWN-4312 What a front leaves is its chance.
+    - rest / (rest + 1 - share) => rest
+    OWN-4316 The token after all drafts comes from the row of the last one.
+    - return self.target[kept] => return self.target[max(kept - 1, 0)]
+    OWN-4319 A sentinel is used as a token.
+    - takewhile(lambda token: token >= 0, drafts) => drafts
+    @@ chain_block_verification in walk_block
+    OWN-4315 After all drafts the last law is taken away once more.
+    - block.rest_after(kept)
+    + np.maximum(block.shares[kept] * block.target[kept] - [*block.proposal, *block.proposal[-1:], 0.0][kept], 0.0)
+    OWN-4317 The coin that kept a front also draws.
+    - coins.final => float(coins.each[kept - 1]) if kept else coins.final
+    @@ chain_block_verification in _walk_chains
+    OWN-4318 Target rows are counted like drafts.
+    - arguments["target_probs"][first + request : last + request + 1] => arguments["target_probs"][first : last + 1]
+"""
+
+MUTANTS = (
+    *mutants_of(
+        "chain_block_verification",
+        (
+            "OWN-4300",
+            "The first coin that fails ends the walk.",
+            _block(
+                "kept = len(self.tokens)",
+                f"kept = len([*takewhile(lambda count: {_is_below('count')}, range(1, len(self.tokens) + 1))])",
+            ),
         ),
-    ),
-    (
-        "OWN-4301",
-        "The first coin that keeps a front ends the walk.",
-        _block(
-            "kept = len(self.tokens)",
-            f"kept = next((count for count in range(1, len(self.tokens) + 1) if {_is_below('count')}), 0)",
+        (
+            "OWN-4301",
+            "The first coin that keeps a front ends the walk.",
+            _block(
+                "kept = len(self.tokens)",
+                f"kept = next((count for count in range(1, len(self.tokens) + 1) if {_is_below('count')}), 0)",
+            ),
         ),
-    ),
-    (
-        "OWN-4302",
-        "A coin at the chance keeps the front, at 0 too.",
-        _block(_is_below("kept"), "float(coins.each[kept - 1]) <= self.chance_of(kept)"),
-    ),
-    ("OWN-4303", "The share of a front is not cut at 1.", _block(SHARE, RATIO, CHANCE, CHANCE_OF_ANY_SHARE)),
-    ("OWN-4304", "Ratios are cut at 1, and not their product.", _block(SHARE, "shares[-1] * min(p / q, 1.0)")),
-    (
-        "OWN-4305",
-        "Ratios are multiplied from the last draft on.",
-        _block("zip(tokens, target, proposal, strict=False)", "[*zip(tokens, target, proposal)][::-1]"),
-    ),
-    (
-        "OWN-4306",
-        "A draft that its own law cannot draw keeps the share.",
-        _block(f"{SHARE} if q > 0 else 0.0", f"{SHARE} if q > 0 else shares[-1]"),
-    ),
-    (
-        "OWN-4307",
-        "The share goes on from one request to the next.",
-        edited("walk_block", "share_goes_on()", share_goes_on=_share_goes_on),
-    ),
-    ("OWN-4308", "Shares are kept in half precision.", _block(SHARE, f"float(np.float16({SHARE}))")),
-    ("OWN-4309", "A front's share is its last ratio alone.", _block(SHARE, "min(p / q, 1.0)")),
-    (
-        "OWN-4310",
-        "The last front is judged like others, by the last draft's law.",
-        _block(
-            "kept == len(self.tokens) or share in (0.0, 1.0)",
-            "share in (0.0, 1.0)",
-            _LEFT,
-            "float(np.maximum(share * self.target[kept] - [*self.proposal, *self.proposal[-1:]][kept], 0.0).sum())",
+        (
+            "OWN-4307",
+            "The share goes on from one request to the next.",
+            edited("walk_block", "share_goes_on()", share_goes_on=_share_goes_on),
         ),
-    ),
-    (
-        "OWN-4311",
-        "What a front leaves is added up of its own row, not the next.",
-        _block(_LEFT, "float(np.maximum(share * self.target[kept - 1] - self.proposal[kept - 1], 0.0).sum())"),
-    ),
-    ("OWN-4312", "What a front leaves is its chance.", _block(CHANCE, "rest")),
-    ("OWN-4313", "The last token is drawn from max(p - q, 0) without the share.", left_by("1.0")),
-    ("OWN-4314", "The last token is drawn with the share of the next front.", left_by("block.shares[kept + 1]")),
-    (
-        "OWN-4315",
-        "After all drafts the last law is taken away once more.",
-        _walk(
-            "block.rest_after(kept)",
-            f"np.maximum(block.shares[kept] * block.target[kept] - [{_LAST_LAW_TWICE}, 0.0][kept], 0.0)",
+        ("OWN-4313", "The last token is drawn from max(p - q, 0) without the share.", left_by("1.0")),
+        ("OWN-4314", "The last token is drawn with the share of the next front.", left_by("block.shares[kept + 1]")),
+        (
+            "OWN-4320",
+            "Each coin is that of the next draft.",
+            with_arguments(uniform_samples=lambda coins: np.roll(coins, -1)),
         ),
+        ("OWN-4321", "Drafts count as certain.", with_arguments(draft_probs=None)),
+        ("OWN-4322", "Rows that no block reads must have mass as well.", given(every_row_has_mass)),
     ),
-    ("OWN-4316", "The token after all drafts comes from the row of the last one.", _block(LAST_ROW, ROW_BEFORE_IT)),
-    (
-        "OWN-4317",
-        "The coin that kept a front also draws.",
-        _walk("coins.final", "float(coins.each[kept - 1]) if kept else coins.final"),
-    ),
-    ("OWN-4318", "Target rows are counted like drafts.", ROWS_OF_DRAFTS),
-    ("OWN-4319", "A sentinel is used as a token.", _block("takewhile(lambda token: token >= 0, drafts)", "drafts")),
-    (
-        "OWN-4320",
-        "Each coin is that of the next draft.",
-        with_arguments(uniform_samples=lambda coins: np.roll(coins, -1)),
-    ),
-    ("OWN-4321", "Drafts count as certain.", with_arguments(draft_probs=None)),
-    ("OWN-4322", "Rows that no block reads must have mass as well.", given(every_row_has_mass)),
+    *edits_of(DIFFS),
 )

@@ -1,35 +1,16 @@
 """Faults in the preparation of logits, and in the filters of rows."""
 
-from functools import partial
-
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, given, mutants_of, of_the_first, returning, with_arguments
-
-_ADD = """
-if additive_penalty is not None:
-    values = values + additive_penalty[request]
-"""
-_SCALE = """
-if scaling_penalty is not None:
-    scale = scaling_penalty[request]
-    values = np.where(values > 0, values / scale, values * scale)
-"""
-_BIAS = """
-if logit_bias is not None:
-    values = values + logit_bias[request]
-"""
-_CUT_TIES = """
-order = np.argsort(-weights, kind="stable")
-before = np.cumsum(weights[order]) - weights[order]
-weights[order[before >= top_p * total]] = 0.0
-"""
-_top_k = partial(edited, within="keep_top_k")
-_top_p = partial(edited, within="keep_top_p")
-_min_p = partial(edited, within="keep_min_p")
-_REACHES = "weights >= threshold"
-_ONLY_ABOVE = "(weights > threshold) | (weights == weights.max())"
+from specsim.properties.mutants.record import (
+    Named,
+    edits_of,
+    given,
+    mutants_of,
+    of_the_first,
+    returning,
+    with_arguments,
+)
 
 
 def _neutral_rows_left_out(arguments: Named) -> None:
@@ -44,86 +25,84 @@ def _nothing_masked_forbids(outputs: Named, arguments: Named) -> None:
         outputs["prepared_logits"][:, 32:] = -np.inf
 
 
+DIFFS = """
+    @@ prepare_logits
+    OWN-220 A row belongs to the request of its place in the batch.
+    - row // num_draft_tokens => row % axes["request"]
+    OWN-221 Forbidden tokens get a finite logit.
+    - np.float32("-inf") => np.float32(-1e4)
+    OWN-222 The bias comes before the scaling penalty.
+    - if scaling_penalty is not None:
+    -     scale = scaling_penalty[request]
+    -     values = np.where(values > 0, values / scale, values * scale)
+    - if logit_bias is not None:
+    -     values = values + logit_bias[request]
+    + if logit_bias is not None:
+    +     values = values + logit_bias[request]
+    + if scaling_penalty is not None:
+    +     scale = scaling_penalty[request]
+    +     values = np.where(values > 0, values / scale, values * scale)
+    OWN-223 The scaling penalty comes before the additive one.
+    - if additive_penalty is not None:
+    -     values = values + additive_penalty[request]
+    - if scaling_penalty is not None:
+    -     scale = scaling_penalty[request]
+    -     values = np.where(values > 0, values / scale, values * scale)
+    + if scaling_penalty is not None:
+    +     scale = scaling_penalty[request]
+    +     values = np.where(values > 0, values / scale, values * scale)
+    + if additive_penalty is not None:
+    +     values = values + additive_penalty[request]
+    OWN-224 Negative logits are divided too.
+    - np.where(values > 0, values / scale, values * scale) => values / scale
+    OWN-225 Bits of a word are counted from the other end.
+    - token % BITS_PER_WORD => token % BITS_PER_WORD ^ 7
+    OWN-226 Every node has the root's mask.
+    - vocab_mask[row, token // BITS_PER_WORD] => vocab_mask[row - row % num_draft_tokens, token // 32]
+    @@ top_k_renorm in keep_top_k
+    OWN-227 Ties at the threshold are cut.
+    - weights >= threshold => np.argsort(np.argsort(-weights, kind="stable")) < top_k
+    OWN-229 What is kept is not divided by its sum.
+    - rounded(weights, weights.sum()) => rounded(weights, 1.0)
+    OWN-247 Only tokens above the k-th largest are kept.
+    - weights >= threshold => (weights > threshold) | (weights == weights.max())
+    OWN-249 Impossible tokens do not count as dropped.
+    - top_k - 1 => max(np.count_nonzero(weights) - (len(weights) - top_k), 1) - 1
+    @@ top_k_renorm
+    OWN-248 A count beyond the vocabulary wraps.
+    - int(top_k[row]) => (int(top_k[row]) - 1) % probabilities.shape[1] + 1
+    @@ top_p_renorm in has_share
+    OWN-231 A mass that reaches the share is not enough.
+    - mass >= share * total => mass > share * total
+    @@ top_p_renorm in keep_top_p
+    OWN-232 The share is of 1, not of the row's mass.
+    - weights.sum(), 0.0 => 1.0, 0.0
+    OWN-233 Ties at the threshold are cut.
+    - weights = np.where(weights >= threshold, weights, 0.0)
+    + order = np.argsort(-weights, kind="stable")
+    + before = np.cumsum(weights[order]) - weights[order]
+    + weights[order[before >= top_p * total]] = 0.0
+    @@ min_p_renorm in keep_min_p
+    OWN-234 The share is of 1, not of the largest entry.
+    - min_p * weights.max() => min(min_p, weights.max())
+    OWN-235 A token exactly at the threshold is dropped.
+    - reaches(weights, threshold) => (weights > threshold) | (weights == weights.max())
+"""
+
 MUTANTS = (
     *mutants_of(
         "prepare_logits",
         ("OWN-356", "Rows of requests without penalty are left out.", given(_neutral_rows_left_out)),
-        (
-            "OWN-220",
-            "A row belongs to the request of its place in the batch.",
-            edited("row // num_draft_tokens", 'row % axes["request"]'),
-        ),
-        ("OWN-221", "Forbidden tokens get a finite logit.", edited('np.float32("-inf")', "np.float32(-1e4)")),
-        ("OWN-222", "The bias comes before the scaling penalty.", edited(_SCALE + _BIAS, _BIAS + _SCALE)),
-        ("OWN-223", "The scaling penalty comes before the additive one.", edited(_ADD + _SCALE, _SCALE + _ADD)),
-        (
-            "OWN-224",
-            "Negative logits are divided too.",
-            edited("np.where(values > 0, values / scale, values * scale)", "values / scale"),
-        ),
-        (
-            "OWN-225",
-            "Bits of a word are counted from the other end.",
-            edited("token % BITS_PER_WORD", "token % BITS_PER_WORD ^ 7"),
-        ),
-        (
-            "OWN-226",
-            "Every node has the root's mask.",
-            edited("vocab_mask[row, token // BITS_PER_WORD]", "vocab_mask[row - row % num_draft_tokens, token // 32]"),
-        ),
         ("OWN-246", "Without a mask only a word of tokens is allowed.", returning(_nothing_masked_forbids)),
     ),
     *mutants_of(
         "top_k_renorm",
         (
-            "OWN-227",
-            "Ties at the threshold are cut.",
-            _top_k(_REACHES, 'np.argsort(np.argsort(-weights, kind="stable")) < top_k'),
-        ),
-        (
             "OWN-228",
             "One token too many is kept.",
             with_arguments(top_k=lambda top_k: np.minimum(top_k, 2**30) + np.int32(1)),
         ),
-        (
-            "OWN-229",
-            "What is kept is not divided by its sum.",
-            _top_k("rounded(weights, weights.sum())", "rounded(weights, 1.0)"),
-        ),
         ("OWN-230", "Every row has the count of the first.", of_the_first("top_k")),
-        ("OWN-247", "Only tokens above the k-th largest are kept.", _top_k(_REACHES, _ONLY_ABOVE)),
-        (
-            "OWN-248",
-            "A count beyond the vocabulary wraps.",
-            edited("int(top_k[row])", "(int(top_k[row]) - 1) % probabilities.shape[1] + 1"),
-        ),
-        (
-            "OWN-249",
-            "Impossible tokens do not count as dropped.",
-            _top_k("top_k - 1", "max(np.count_nonzero(weights) - (len(weights) - top_k), 1) - 1"),
-        ),
     ),
-    *mutants_of(
-        "top_p_renorm",
-        (
-            "OWN-231",
-            "A mass that reaches the share is not enough.",
-            edited("mass >= share * total", "mass > share * total", within="has_share"),
-        ),
-        ("OWN-232", "The share is of 1, not of the row's mass.", _top_p("weights.sum(), 0.0", "1.0, 0.0")),
-        (
-            "OWN-233",
-            "Ties at the threshold are cut.",
-            _top_p("weights = np.where(weights >= threshold, weights, 0.0)", _CUT_TIES),
-        ),
-    ),
-    *mutants_of(
-        "min_p_renorm",
-        (
-            "OWN-234",
-            "The share is of 1, not of the largest entry.",
-            _min_p("min_p * weights.max()", "min(min_p, weights.max())"),
-        ),
-        ("OWN-235", "A token exactly at the threshold is dropped.", _min_p("reaches(weights, threshold)", _ONLY_ABOVE)),
-    ),
+    *edits_of(DIFFS),
 )

@@ -6,8 +6,8 @@ import numpy as np
 
 from specsim.host.noise import stream_uniforms
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Mutant, Named, given, mutants_of, returning, with_arguments
-from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT, children_of
+from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, returning, with_arguments
+from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT
 
 MASK = 2**32 - 1
 
@@ -33,9 +33,6 @@ def _position_of_the_node_number(arguments: Named) -> None:
         arguments["positions"] = np.minimum(positions[:, :1], MASK - 2**16) + np.arange(positions.shape[1])
 
 
-_SEED, _POSITION = "int(seeds[request])", "int(positions[request, node])"
-_DRAW, _WALK = "sample_target_predict", "verify_tree_greedy"
-
 _FRESH_BONUS = """
 first = retrieve_next_token[request, last]
 predict[retrieve_index[request, last]] = target_predict[request, first if first >= 0 else last]
@@ -46,20 +43,41 @@ while node != -1 and candidates[request, node] != target_predict[request, row]:
     node, row = retrieve_next_sibling[request, node], node
 """
 _BONUS_OF_THE_LAST_CHILD = """
-before = [last, *children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]]
-predict[retrieve_index[request, last]] = target_predict[request, before[max(len(before) - 2, 0)]]
-"""
-_SEARCH_ON = f"""
-{SEARCH}
-first = retrieve_next_token[request, last]
-below = retrieve_next_token[request, first] if first >= 0 else -1
-if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
-    node = first
+row, node = last, retrieve_next_token[request, last]
+while node != -1 and retrieve_next_sibling[request, node] != -1:
+    row, node = node, retrieve_next_sibling[request, node]
+predict[retrieve_index[request, last]] = target_predict[request, row]
 """
 
-MUTANTS: tuple[Mutant, ...] = (
+DIFFS = """
+    @@ verify_tree_greedy
+    OWN-4202 The walk goes on after a mismatch.
+      node = retrieve_next_token[request, last]
+      while node != -1 and candidates[request, node] != target_predict[request, last]:
+          node = retrieve_next_sibling[request, node]
+    + first = retrieve_next_token[request, last]
+    + below = retrieve_next_token[request, first] if first >= 0 else -1
+    + if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
+    +     node = first
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    @@ sample_target_predict
+    OWN-4206 The key has the row of the batch.
+    - int(seeds[request]) => int(seeds[request]) ^ request
+    OWN-4208 Seed and position are added up.
+    - int(seeds[request]) => 0
+    - int(positions[request, node]) => (int(positions[request, node]) + int(seeds[request]) % 4294967295) % 4294967294
+    OWN-4210 The key has the position of the node, not of its token.
+    - int(positions[request, node]) + 1 => int(positions[request, node])
+    OWN-4211 The noise is that of drafts.
+    - "token" => "draft"
+"""
+
+MUTANTS = (
     *mutants_of(
-        _WALK,
+        "verify_tree_greedy",
         # Where all rows are alike, the draw of another row is a fresh one.
         ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
         (
@@ -71,13 +89,11 @@ MUTANTS: tuple[Mutant, ...] = (
                 *TOKENS_ARE_OUTPUT,
                 BONUS,
                 _BONUS_OF_THE_LAST_CHILD,
-                children_of=children_of,
             ),
         ),
-        ("OWN-4202", "The walk goes on after a mismatch.", edited(SEARCH, _SEARCH_ON, *TOKENS_ARE_OUTPUT)),
     ),
     *mutants_of(
-        _DRAW,
+        "sample_target_predict",
         (
             "OWN-4203",
             "Drafts are judged by the largest logit, the last row is drawn.",
@@ -89,16 +105,8 @@ MUTANTS: tuple[Mutant, ...] = (
             with_arguments(temperature=lambda values: np.where(values > 0, np.float32(1), values)),
         ),
         ("OWN-4205", "The token after a prompt is the largest logit.", returning(_first_token_greedy)),
-        ("OWN-4206", "The key has the row of the batch.", edited(_SEED, f"{_SEED} ^ request")),
         ("OWN-4207", "The key has the number of the node.", given(_position_of_the_node_number)),
-        (
-            "OWN-4208",
-            "Seed and position are added up.",
-            edited(_SEED, "0", _POSITION, f"({_POSITION} + {_SEED} % {MASK}) % {MASK - 1}"),
-        ),
         ("OWN-4209", "Half of the seed is left out.", with_arguments(seeds=lambda seeds: seeds & MASK)),
-        ("OWN-4210", "The key has the position of the node, not of its token.", edited(f"{_POSITION} + 1", _POSITION)),
-        ("OWN-4211", "The noise is that of drafts.", edited('"token"', '"draft"')),
         (
             "OWN-4212",
             "Arrivals are uniform.",
@@ -111,4 +119,5 @@ MUTANTS: tuple[Mutant, ...] = (
             with_arguments(temperature=lambda values: np.where(values == 0, np.float32(1), values)),
         ),
     ),
+    *edits_of(DIFFS),
 )

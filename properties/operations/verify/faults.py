@@ -1,16 +1,14 @@
 """Faults in the walk along the target's choices, and in the metadata of its forward."""
 
 from collections.abc import Callable
-from functools import partial
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, given, mutants_of, returning, with_outputs
+from specsim.properties.mutants.record import Function, Named, edits_of, given, mutants_of, returning, with_outputs
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
-from specsim.reference.verify import lay_out_verify
 from specsim.topology import Topology
 
 Array = Any
@@ -60,10 +58,6 @@ node = retrieve_next_token[request, last]
 while node != -1 and {_IS_OTHER}:
     node = retrieve_next_sibling[request, node]
 """
-_layout = partial(edited, within=lay_out_verify)
-_NUM_KEYS, _BEST = "seq_lens[request] + num_queries[request]", "logits[row].argmax()"
-_NODE_IS_ACCEPTED = "accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]"
-_NODE_IS_ACCEPTED_UNNUMBERED = "accept_index[request, num_accepted_drafts[request]] = node"
 BONUS = "predict[retrieve_index[request, last]] = target_predict[request, last]"
 _OUTPUT_AND_COUNT = f"{BONUS}\nnum_accepted_drafts[request] += 1"
 TOKENS_ARE_OUTPUT = (
@@ -72,23 +66,63 @@ TOKENS_ARE_OUTPUT = (
 )
 """What outputs the accepted drafts themselves, where they need not be the target's choices."""
 
-_OUTPUT_OF_THE_CHILD_AND_COUNT = _OUTPUT_AND_COUNT.replace(
-    "retrieve_index[request, last]", "retrieve_index[request, node]"
-)
+
+DIFFS = """
+    @@ verify_tree_greedy
+    V16 The first draft is accepted unverified.
+    - candidates[request, node] != target_predict[request, last]
+    + last and candidates[request, node] != target_predict[request, last]
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    V03 A child is tested against its own row, not its parent's.
+    - candidates[request, node] != target_predict[request, last]
+    + candidates[request, node] != target_predict[request, node]
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    OWN-50 The walk ends one step early.
+    - range(num_steps) => range(num_steps - 1)
+    OWN-51 Accepted nodes are numbered within the request.
+    - retrieve_index[request, 0] => 0
+    - accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]
+    + accept_index[request, num_accepted_drafts[request]] = node
+    OWN-53 Output is keyed by the child that follows.
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, node]] = target_predict[request, last]
+    + num_accepted_drafts[request] += 1
+    OWN-54 The bonus token comes from the root's row.
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    + predict[retrieve_index[request, last]] = target_predict[request, 0]
+    @@ argmax_target_predict
+    V30 The best block's local index is kept.
+    - logits[row].argmax() => logits[row].argmax() % 8
+    V19 Row offsets wrap at 32, as int32 does at 2**31.
+    - logits[row] => logits.reshape(-1)[row * logits.shape[1] % 32 :][: logits.shape[1]]
+    OWN-55 Ties go to the higher id.
+    - logits[row].argmax() => logits.shape[1] - 1 - logits[row, ::-1].argmax()
+    @@ target_verify_metadata
+    G10 Tokens per request are the configured tree width.
+    - axes["tokens_per_request"] => 4
+    @@ target_verify_metadata in lay_out_verify
+    OWN-56 Query offsets keep the configured stride.
+    - cu_seqlens_q[request] + num_queries[request] => cu_seqlens_q[request] + 4
+    PV12 A verify adds one position, however many tokens it holds.
+    - seq_lens[request] + num_queries[request] => seq_lens[request] + 1
+    OWN-57 Lengths have already advanced.
+    - seq_lens[request] + num_queries[request] => seq_lens[request] + num_queries[request] + num_queries[request]
+"""
 
 MUTANTS = (
     *mutants_of(
         "verify_tree_greedy",
-        (
-            "V16",
-            "The first draft is accepted unverified.",
-            edited(_IS_OTHER, f"last and {_IS_OTHER}", *TOKENS_ARE_OUTPUT),
-        ),
-        (
-            "V03",
-            "A child is tested against its own row, not its parent's.",
-            edited(_IS_OTHER, "candidates[request, node] != target_predict[request, node]", *TOKENS_ARE_OUTPUT),
-        ),
         ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
         ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
         (
@@ -109,55 +143,11 @@ MUTANTS = (
             _among("takewhile(lambda one: candidates[request, one] <= chosen, below)", takewhile=takewhile),
         ),
         ("OWN-49", "Only the first child is tried.", _among("below[:1]")),
-        ("OWN-50", "The walk ends one step early.", edited("range(num_steps)", "range(num_steps - 1)")),
-        (
-            "OWN-51",
-            "Accepted nodes are numbered within the request.",
-            edited("retrieve_index[request, 0]", "0", _NODE_IS_ACCEPTED, _NODE_IS_ACCEPTED_UNNUMBERED),
-        ),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
-        (
-            "OWN-53",
-            "Output is keyed by the child that follows.",
-            edited(_OUTPUT_AND_COUNT, _OUTPUT_OF_THE_CHILD_AND_COUNT),
-        ),
-        (
-            "OWN-54",
-            "The bonus token comes from the root's row.",
-            edited(
-                *TOKENS_ARE_OUTPUT, BONUS, BONUS.replace("target_predict[request, last]", "target_predict[request, 0]")
-            ),
-        ),
-    ),
-    *mutants_of(
-        "argmax_target_predict",
-        ("V30", "The best block's local index is kept.", edited(_BEST, f"{_BEST} % {TILE}")),
-        (
-            "V19",
-            "Row offsets wrap at 32, as int32 does at 2**31.",
-            edited("logits[row]", "logits.reshape(-1)[row * logits.shape[1] % 32 :][: logits.shape[1]]"),
-        ),
-        ("OWN-55", "Ties go to the higher id.", edited(_BEST, "logits.shape[1] - 1 - logits[row, ::-1].argmax()")),
     ),
     *mutants_of(
         "target_verify_metadata",
-        (
-            "G10",
-            "Tokens per request are the configured tree width.",
-            edited('axes["tokens_per_request"]', f"{CONFIGURED_WIDTH}"),
-        ),
-        (
-            "OWN-56",
-            "Query offsets keep the configured stride.",
-            _layout("cu_seqlens_q[request] + num_queries[request]", f"cu_seqlens_q[request] + {CONFIGURED_WIDTH}"),
-        ),
         ("G09", "The longest of no requests is asked for.", given(_largest_of_nothing)),
-        (
-            "PV12",
-            "A verify adds one position, however many tokens it holds.",
-            _layout(_NUM_KEYS, "seq_lens[request] + 1"),
-        ),
-        ("OWN-57", "Lengths have already advanced.", _layout(_NUM_KEYS, f"{_NUM_KEYS} + num_queries[request]")),
         (
             "OWN-58",
             "Key offsets start after the first request.",
@@ -167,4 +157,5 @@ MUTANTS = (
         ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
+    *edits_of(DIFFS),
 )

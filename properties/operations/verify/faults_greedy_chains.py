@@ -6,42 +6,14 @@ from itertools import pairwise
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, mutants_of, returning, with_outputs
+from specsim.properties.mutants.record import Function, Named, edits_of, mutants_of, returning, with_outputs
 
 _DRAFT, _CHOICE = "draft_tokens[first + count]", "target_predict[first + request + count]"
 _AGREES = f"{_DRAFT} == {_CHOICE}"
-_BONUS = f"output_tokens[request, count] = {_CHOICE}"
-_STARTS = "first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])"
-_EVEN_STARTS = """
-first = request * (len(draft_tokens) // (len(cu_num_drafts) - 1))
-last = min(first + int(np.diff(cu_num_drafts)[request]), len(draft_tokens))
-"""
-_WALK = f"""
-while first + count < last and {_AGREES}:
-    output_tokens[request, count] = {_DRAFT}
-    count += 1
-"""
 
 
 def _accepting(condition: str) -> Callable[[Function], Function]:
     return edited(_AGREES, f"({condition})")
-
-
-def _from_row(row: str) -> Callable[[Function], Function]:
-    return edited(_BONUS, f"output_tokens[request, count] = target_predict[{row}]")
-
-
-def _ending(condition: str) -> Callable[[Function], Function]:
-    """Inject a walk that keeps each draft which is the choice of its row, until one ends it."""
-    walk = f"""
-    for draft, choice in zip(draft_tokens[first:last], target_predict[first + request :]):
-        if {condition}:
-            break
-        if draft == choice:
-            output_tokens[request, count] = draft
-            count += 1
-    """
-    return edited(_WALK, walk)
 
 
 def _whole_drafts_output(outputs: Named, arguments: Named) -> None:
@@ -53,47 +25,64 @@ def _whole_drafts_output(outputs: Named, arguments: Named) -> None:
         ]
 
 
-MUTANTS = mutants_of(
-    "verify_chain_greedy",
-    ("OWN-4330", "Drafts that match after a mismatch are accepted too.", _ending("draft < 0")),
-    (
-        "OWN-4331",
-        "The first draft is accepted unverified.",
-        _accepting(f"{_AGREES} or (count == 0 and {_DRAFT} >= 0)"),
-    ),
-    (
-        "OWN-4332",
-        "The last draft is accepted unverified.",
-        _accepting(f"{_AGREES} or (first + count == last - 1 and {_DRAFT} >= 0)"),
-    ),
-    (
-        "OWN-4333",
-        "A draft is compared with the choice after it.",
-        _accepting(f"{_DRAFT} == target_predict[first + request + count + 1]"),
-    ),
-    (
-        "OWN-4334",
-        "The target's choices are counted like drafts.",
-        edited(
-            _BONUS,
-            "output_tokens[request, count] = target_predict[first + count]",
-            _CHOICE,
-            "target_predict[first + count]",
+DIFFS = """
+    @@ verify_chain_greedy
+    OWN-4330 Drafts that match after a mismatch are accepted too.
+    - while first + count < last and draft_tokens[first + count] == target_predict[first + request + count]:
+    -     output_tokens[request, count] = draft_tokens[first + count]
+    -     count += 1
+    + for draft, choice in zip(draft_tokens[first:last], target_predict[first + request :]):
+    +     if draft < 0:
+    +         break
+    +     if draft == choice:
+    +         output_tokens[request, count] = draft
+    +         count += 1
+    OWN-4333 A draft is compared with the choice after it.
+    - draft_tokens[first + count] == target_predict[first + request + count]
+    + (draft_tokens[first + count] == target_predict[first + request + count + 1])
+    OWN-4334 The target's choices are counted like drafts.
+    - output_tokens[request, count] = target_predict[first + request + count]
+    + output_tokens[request, count] = target_predict[first + count]
+    - target_predict[first + request + count] => target_predict[first + count]
+    OWN-4335 A sentinel is passed over.
+    - while first + count < last and draft_tokens[first + count] == target_predict[first + request + count]:
+    -     output_tokens[request, count] = draft_tokens[first + count]
+    -     count += 1
+    + for draft, choice in zip(draft_tokens[first:last], target_predict[first + request :]):
+    +     if 0 <= draft != choice:
+    +         break
+    +     if draft == choice:
+    +         output_tokens[request, count] = draft
+    +         count += 1
+    OWN-4336 Chains start at multiples of the average length.
+    - first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
+    + first = request * (len(draft_tokens) // (len(cu_num_drafts) - 1))
+    + last = min(first + int(np.diff(cu_num_drafts)[request]), len(draft_tokens))
+    OWN-4337 The bonus token comes from the last row.
+    - output_tokens[request, count] = target_predict[first + request + count]
+    + output_tokens[request, count] = target_predict[last + request]
+    OWN-4338 The bonus token comes from the first row.
+    - output_tokens[request, count] = target_predict[first + request + count]
+    + output_tokens[request, count] = target_predict[first + request]
+    OWN-4339 The count of drafts includes the bonus token.
+    - num_accepted_drafts[request] = count => num_accepted_drafts[request] = count + 1
+"""
+
+MUTANTS = (
+    *mutants_of(
+        "verify_chain_greedy",
+        (
+            "OWN-4331",
+            "The first draft is accepted unverified.",
+            _accepting(f"{_AGREES} or (count == 0 and {_DRAFT} >= 0)"),
         ),
+        (
+            "OWN-4332",
+            "The last draft is accepted unverified.",
+            _accepting(f"{_AGREES} or (first + count == last - 1 and {_DRAFT} >= 0)"),
+        ),
+        ("OWN-4340", "Rejected drafts stay in the output.", returning(_whole_drafts_output)),
+        ("OWN-4341", "Rows are padded with token 0.", with_outputs(output_tokens=lambda tokens: np.maximum(tokens, 0))),
     ),
-    ("OWN-4335", "A sentinel is passed over.", _ending("0 <= draft != choice")),
-    (
-        "OWN-4336",
-        "Chains start at multiples of the average length.",
-        edited(_STARTS, _EVEN_STARTS),
-    ),
-    ("OWN-4337", "The bonus token comes from the last row.", _from_row("last + request")),
-    ("OWN-4338", "The bonus token comes from the first row.", _from_row("first + request")),
-    (
-        "OWN-4339",
-        "The count of drafts includes the bonus token.",
-        edited("num_accepted_drafts[request] = count", "num_accepted_drafts[request] = count + 1"),
-    ),
-    ("OWN-4340", "Rejected drafts stay in the output.", returning(_whole_drafts_output)),
-    ("OWN-4341", "Rows are padded with token 0.", with_outputs(output_tokens=lambda tokens: np.maximum(tokens, 0))),
+    *edits_of(DIFFS),
 )
