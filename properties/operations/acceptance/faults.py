@@ -1,13 +1,10 @@
 """Faults in the tree sampler, in coins, and in simulated acceptance."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, edits_of, mutants_of, of_the_first, with_arguments
+from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first, with_arguments
 from specsim.reference.walks import walk_tree
 
 
@@ -16,22 +13,20 @@ def _first(is_beyond: Any) -> int:
     return int([*np.flatnonzero(is_beyond)[:1], len(is_beyond) - 1][0])
 
 
-def _drawing(token: str) -> Callable[[Function], Function]:
-    return _walk("decide.draw(rest, coins.final)", token, first=_first)
-
-
-_walk = partial(edited, within=walk_tree)
-_REST = "rest[[token for node, token in rejected if node == path[-1]]] = 0.0"
-_REST_OF_A_LONGER_WALK = f"""
-written, longer = rejected, DraftTree(tree.topology, tree.tokens, tree.num_steps + 1, tree.skip_duplicates)
-rejected = right(longer, coins, row_of, acceptance).rejected
-{_REST}
-rejected = written
-"""
-
-
 DIFFS = """
     @@ tree_speculative_sampling_target_only in walk_tree
+    SYN8 The prefix sums lose their last digits, and a large coin falls off.
+    - decide.draw(rest, coins.final) => first(np.floor(np.cumsum(rest) * 16) / 16 > coins.final * rest.sum())
+    OWN-254 The last coin is not scaled by the mass that is left.
+    - decide.draw(rest, coins.final) => first(np.cumsum(rest) > coins.final)
+    OWN-255 A prefix sum that the last coin only reaches is taken.
+    - decide.draw(rest, coins.final) => first(np.cumsum(rest) >= coins.final * rest.sum())
+    OWN-259 Children beyond the longest path leave its last row.
+    - rest[[token for node, token in rejected if node == path[-1]]] = 0.0
+    + written, longer = rejected, DraftTree(tree.topology, tree.tokens, tree.num_steps + 1, tree.skip_duplicates)
+    + rejected = right(longer, coins, row_of, acceptance).rejected
+    + rest[[token for node, token in rejected if node == path[-1]]] = 0.0
+    + rejected = written
     V01 The coin that rejected the last draft draws the last token.
     - coins.final => coins.each[path[-1]]
     V04 The array of tried siblings holds 32.
@@ -98,27 +93,7 @@ MUTANTS = (
         "tree_speculative_sampling_target_only",
         ("V02", "A coin at the boundary accepts, also at probability 0.", with_arguments(strict=False)),
         ("V28", "Every coin of a node is 0.", with_arguments(uniform_samples=np.zeros_like)),
-        (
-            "SYN8",
-            "The prefix sums lose their last digits, and a large coin falls off.",
-            _drawing("first(np.floor(np.cumsum(rest) * 16) / 16 > coins.final * rest.sum())"),
-        ),
         ("SYN12", "Every request has the thresholds of the first.", of_the_first("threshold_single", "threshold_acc")),
-        (
-            "OWN-254",
-            "The last coin is not scaled by the mass that is left.",
-            _drawing("first(np.cumsum(rest) > coins.final)"),
-        ),
-        (
-            "OWN-255",
-            "A prefix sum that the last coin only reaches is taken.",
-            _drawing("first(np.cumsum(rest) >= coins.final * rest.sum())"),
-        ),
-        (
-            "OWN-259",
-            "Children beyond the longest path leave its last row.",
-            _walk(_REST, _REST_OF_A_LONGER_WALK, right=walk_tree),
-        ),
         ("OWN-262", "The lenient rule is not there.", with_arguments(strict=True)),
     ),
     *mutants_of(
@@ -130,5 +105,5 @@ MUTANTS = (
         ),
         ("OWN-264", "The length is left out.", with_arguments(seq_lens=np.zeros_like)),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, first=_first, right=walk_tree),
 )

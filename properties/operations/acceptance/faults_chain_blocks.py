@@ -50,6 +50,9 @@ def _share_goes_on() -> Callable[..., list[int]]:
 
 
 DIFFS = """
+    @@ chain_block_verification
+    OWN-4307 The share goes on from one request to the next.
+    - walk_block => share_goes_on()
     @@ chain_block_verification in walks.Block
     OWN-4302 A coin at the chance keeps the front, at 0 too.
     - decide.is_below(float(coins.each[kept - 1]), self.chance_of(kept))
@@ -110,11 +113,6 @@ MUTANTS = (
                 f"kept = next((count for count in range(1, len(self.tokens) + 1) if {_is_below('count')}), 0)",
             ),
         ),
-        (
-            "OWN-4307",
-            "The share goes on from one request to the next.",
-            edited("walk_block", "share_goes_on()", share_goes_on=_share_goes_on),
-        ),
         ("OWN-4313", "The last token is drawn from max(p - q, 0) without the share.", left_by("1.0")),
         ("OWN-4314", "The last token is drawn with the share of the next front.", left_by("block.shares[kept + 1]")),
         (
@@ -125,5 +123,5 @@ MUTANTS = (
         ("OWN-4321", "Drafts count as certain.", with_arguments(draft_probs=None)),
         ("OWN-4322", "Rows that no block reads must have mass as well.", given(every_row_has_mass)),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, share_goes_on=_share_goes_on),
 )

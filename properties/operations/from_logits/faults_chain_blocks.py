@@ -15,8 +15,6 @@ from specsim.reference.walks import LogitChain, block_of_logits, draw, walk_bloc
 _shares = partial(edited, within=block_of_logits)
 _left_by = partial(left_by, within=walk_block_from_logits)
 
-_SUM = "log_share + log_p[token] - log_q[token]"
-_SHARE = f"min({_SUM}, 0.0)"
 _KNOWN: dict[str, Mutant] = {mutant.id: mutant for mutant in blocks.MUTANTS}
 
 
@@ -36,6 +34,20 @@ def _share_goes_on() -> Callable[[LogitChain], list[int]]:
 
 
 DIFFS = """
+    @@ chain_block_verification_from_logits
+    OWN-5757 The share goes on from one request to the next.
+    - walk_block_from_logits => share_goes_on()
+    @@ chain_block_verification_from_logits in walks.block_of_logits
+    OWN-5758 Logarithms of shares are in bfloat16.
+    - min(log_share + log_p[token] - log_q[token], 0.0)
+    + float(half(min(log_share + log_p[token] - log_q[token], 0.0)))
+    OWN-5754 Ratios are cut at 1, and not their product.
+    - min(log_share + log_p[token] - log_q[token], 0.0) => log_share + min(log_p[token] - log_q[token], 0.0)
+    OWN-5755 A front's share is its last ratio alone.
+    - min(log_share + log_p[token] - log_q[token], 0.0) => min(log_p[token] - log_q[token], 0.0)
+    OWN-5756 A draft that its own row forbids keeps the share.
+    - min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else -np.inf
+    + min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else log_share
     @@ chain_block_verification_from_logits in walks
     OWN-5753 The sum of logarithms is not cut at 0.
     - min(log_share + log_p[token] - log_q[token], 0.0) => log_share + log_p[token] - log_q[token]
@@ -44,14 +56,6 @@ DIFFS = """
     - return self.target[kept] => return self.target[max(kept - 1, 0)]
     - zip([*chain.drafts, -1], chain.target_logits, strict=True)
     + zip([*chain.drafts, -1], [*chain.target_logits[:-1], *chain.target_logits[-2:][:1]], strict=True)
-    @@ chain_block_verification_from_logits in walks.block_of_logits
-    OWN-5754 Ratios are cut at 1, and not their product.
-    - min(log_share + log_p[token] - log_q[token], 0.0) => log_share + min(log_p[token] - log_q[token], 0.0)
-    OWN-5755 A front's share is its last ratio alone.
-    - min(log_share + log_p[token] - log_q[token], 0.0) => min(log_p[token] - log_q[token], 0.0)
-    OWN-5756 A draft that its own row forbids keeps the share.
-    - min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else -np.inf
-    + min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else log_share
     @@ chain_block_verification_from_logits in walks.Block
     OWN-5759 What a front leaves is added up of its own row.
     - float(self.rest_after(kept).sum())
@@ -98,12 +102,6 @@ MUTANTS = (
         ("OWN-5750", "The last token is drawn from max(p - q, 0), unshifted.", _left_by("1.0")),
         ("OWN-5751", "The first coin that fails ends the walk.", _KNOWN["OWN-4300"].inject),
         ("OWN-5752", "The first coin that keeps a front ends the walk.", _KNOWN["OWN-4301"].inject),
-        (
-            "OWN-5757",
-            "The share goes on from one request to the next.",
-            edited("walk_block_from_logits", "share_goes_on()", share_goes_on=_share_goes_on),
-        ),
-        ("OWN-5758", "Logarithms of shares are in bfloat16.", _shares(_SHARE, f"float(half({_SHARE}))", half=bfloat16)),
         ("OWN-5762", "The last token has the share of the next front.", _left_by("block.shares[kept + 1]")),
         (
             "OWN-5772",
@@ -115,5 +113,5 @@ MUTANTS = (
         ("OWN-5775", "Rows that no block reads must be numbers as well.", chains.NUMBERS_EVERYWHERE),
         ("OWN-5777", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, share_goes_on=_share_goes_on, half=bfloat16),
 )

@@ -8,10 +8,9 @@ import numpy as np
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, with_arguments
 from specsim.properties.operations.from_logits.faults_rounding import in_logarithms
-from specsim.reference.walks import rest_of, walk_chain_from_logits
+from specsim.reference.walks import walk_chain_from_logits
 
 _walk = partial(edited, within=walk_chain_from_logits)
-_rest = partial(_walk, "rest_of(log_p, log_q)")
 
 UNFILTERED = "log_probabilities(chain.target_logits[place], chain.temperature)"
 
@@ -30,33 +29,10 @@ NUMBERS_EVERYWHERE = given(_numbers_everywhere)
 
 
 DIFFS = """
-    @@ chain_speculative_sampling_from_logits in walks.walk_chain_greedily
-    OWN-3211 A greedy draft with an equal logit is accepted.
-      best = int(np.argmax(row.astype(np.float32)))
-    + best = token if token >= 0 and row[token] == row[best] else best
-    OWN-3212 A greedy rejection draws by chance.
-    - tokens.append(best)
-    + is_kept = token == best or len(tokens) == len(chain.drafts)
-    + weights = np.exp(row.astype(np.float64) - float(row.max()))
-    + tokens.append(best if is_kept else draw(weights, chain.coins.final))
-    @@ chain_speculative_sampling_from_logits in walks
-    OWN-3215 The last token comes from the row of the last draft.
-    - chain.target_law(len(tokens)) => chain.target_law(max(len(tokens) - 1, 0))
-    - zip([*chain.drafts, -1], chain.target_logits, strict=True)
-    + zip([*chain.drafts, -1], [*chain.target_logits[:-1], *chain.target_logits[-2:][:1]], strict=True)
-    @@ chain_speculative_sampling_from_logits in walks.rest_of
-    OWN-3216 Where nothing is left, the last token is drawn.
-    - rest if rest.any() else np.exp(log_p) => rest if rest.any() else certain(-1, len(rest))
-    @@ chain_speculative_sampling_from_logits in LogitChain.draft_law
-    OWN-3200 Draft logits are not divided by their temperature.
-    - self.draft_temperature => 1.0
-    OWN-3201 Draft logits are divided by the target's.
-    - self.draft_temperature => self.temperature
-    OWN-3205 Draft probabilities add up over common tokens.
-    - self.draft_logits[place] => self.draft_logits[place][: len(log_q)]
-    OWN-3218 Tokens beyond the draft's row are never drawn.
-    - log_q[: len(law)] = law => log_q[: len(law)], log_q[len(law) :] = law, np.inf
     @@ chain_speculative_sampling_from_logits in walk_chain_from_logits
+    OWN-3203 The rest of a certain draft is that of its row.
+    - rest_of(log_p, log_q)
+    + rest_of(log_p, log_q if chain.draft_is_drawn else warm(chain, draft_temperature=1.0).draft_law(place))
     OWN-3202 A sentinel subtracts the draft's row.
     - takewhile(lambda token: token >= 0, chain.drafts) => chain.drafts
     - log_q[token] > -np.inf => token >= 0 and log_q[token] > -np.inf
@@ -72,6 +48,34 @@ DIFFS = """
     - log_q[token] > -np.inf => log_q[token] > -np.inf and log_p[token] > np.log(1e-6)
     OWN-3222 A draft that its row cannot choose is never drawn.
     - rest_of(log_p, log_q) => rest_of(log_p, np.where(np.arange(len(log_q)) == token, 0.0, log_q))
+    @@ chain_speculative_sampling_from_logits in walks.rest_of
+    OWN-5633 What is left comes from logarithms, of zeros too.
+    - np.maximum(np.exp(log_p) - np.exp(log_q), 0.0) => left(np.exp(log_p), np.exp(log_q))
+    OWN-3216 Where nothing is left, the last token is drawn.
+    - rest if rest.any() else np.exp(log_p) => rest if rest.any() else certain(-1, len(rest))
+    @@ chain_speculative_sampling_from_logits in walks.walk_chain_greedily
+    OWN-3211 A greedy draft with an equal logit is accepted.
+      best = int(np.argmax(row.astype(np.float32)))
+    + best = token if token >= 0 and row[token] == row[best] else best
+    OWN-3212 A greedy rejection draws by chance.
+    - tokens.append(best)
+    + is_kept = token == best or len(tokens) == len(chain.drafts)
+    + weights = np.exp(row.astype(np.float64) - float(row.max()))
+    + tokens.append(best if is_kept else draw(weights, chain.coins.final))
+    @@ chain_speculative_sampling_from_logits in walks
+    OWN-3215 The last token comes from the row of the last draft.
+    - chain.target_law(len(tokens)) => chain.target_law(max(len(tokens) - 1, 0))
+    - zip([*chain.drafts, -1], chain.target_logits, strict=True)
+    + zip([*chain.drafts, -1], [*chain.target_logits[:-1], *chain.target_logits[-2:][:1]], strict=True)
+    @@ chain_speculative_sampling_from_logits in LogitChain.draft_law
+    OWN-3200 Draft logits are not divided by their temperature.
+    - self.draft_temperature => 1.0
+    OWN-3201 Draft logits are divided by the target's.
+    - self.draft_temperature => self.temperature
+    OWN-3205 Draft probabilities add up over common tokens.
+    - self.draft_logits[place] => self.draft_logits[place][: len(log_q)]
+    OWN-3218 Tokens beyond the draft's row are never drawn.
+    - log_q[: len(law)] = law => log_q[: len(law)], log_q[len(law) :] = law, np.inf
     @@ chain_speculative_sampling_from_logits in LogitChain.target_law
     OWN-3206 Filters come before the temperature.
     - return log_probabilities(self.target_logits[place], self.temperature, *self.filters)
@@ -93,21 +97,8 @@ DIFFS = """
 MUTANTS = (
     *mutants_of(
         "chain_speculative_sampling_from_logits",
-        (
-            "OWN-3203",
-            "The rest of a certain draft is that of its row.",
-            _rest(
-                "rest_of(log_p, log_q if chain.draft_is_drawn else warm(chain, draft_temperature=1.0).draft_law(place))",
-                warm=replace,
-            ),
-        ),
         ("OWN-3219", "Rows that no walk reads must be numbers as well.", NUMBERS_EVERYWHERE),
         ("OWN-3221", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
-        (
-            "OWN-5633",
-            "What is left comes from logarithms, of zeros too.",
-            edited(_REST, "left(np.exp(log_p), np.exp(log_q))", within=rest_of, left=in_logarithms),
-        ),
         (
             "OWN-3223",
             "A draft that rounding rejects leaves the first token.",
@@ -119,5 +110,5 @@ MUTANTS = (
             ),
         ),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, warm=replace, left=in_logarithms),
 )

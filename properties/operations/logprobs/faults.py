@@ -56,8 +56,17 @@ def _scored(
 
 _NUM_NODES = "len(predict) // len(accept_index)"
 _TOP = "top_logprobs[entry, place], top_tokens[entry, place] = row[token], token"
+
 DIFFS = """
     @@ gather_output_logprobs
+    OWN-1379 Weights are taken of logits as they are.
+    - output_logprobs[entry] = row[predict[node]]
+    + at, token, warmth = node, predict[node], 1.0 if temperature is None else float(temperature[request])
+    + output_logprobs[entry] = rounded(without_subtracting(logits[at], warmth or 1.0), is_clamped)[token]
+    OWN-1382 Scores pass through bfloat16.
+    - output_logprobs[entry] = row[predict[node]]
+    + at, token, warmth = node, predict[node], 1.0 if temperature is None else float(temperature[request])
+    + output_logprobs[entry] = rounded(cut(log_softmax(logits[at], warmth)), is_clamped)[token]
     M09 Every output token is certain.
     - row[predict[node]] => 0.0
     OWN-1375 Temperatures are left out.
@@ -113,19 +122,9 @@ MUTANTS = (
             _scored(temperature=f"temperature[entry // ({_NUM_NODES})]"),
         ),
         (
-            "OWN-1379",
-            "Weights are taken of logits as they are.",
-            _scored(row="without_subtracting(logits[at], warmth or 1.0)", without_subtracting=_without_subtracting),
-        ),
-        (
             "OWN-1380",
             "Scores are relative to the best token.",
             _scored(row="(logits[at].astype(np.float64) - float(logits[at].max())) / (warmth or 1.0)"),
-        ),
-        (
-            "OWN-1382",
-            "Scores pass through bfloat16.",
-            _scored(row="cut(log_softmax(logits[at], warmth))", cut=_cut_to_bfloat16),
         ),
         (
             "OWN-1383",
@@ -141,5 +140,5 @@ MUTANTS = (
         ("OWN-1387", "The least of the most probable comes first.", returning(_worst_first)),
         ("OWN-1388", "All are asked about the tokens of the first request.", of_the_first("token_ids")),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, without_subtracting=_without_subtracting, cut=_cut_to_bfloat16),
 )

@@ -7,7 +7,7 @@ import numpy as np
 from specsim.host.noise import stream_uniforms
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, returning, with_arguments
-from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT
+from specsim.properties.operations.verify.faults import BONUS, TOKENS_ARE_OUTPUT
 
 MASK = 2**32 - 1
 
@@ -37,20 +37,26 @@ _FRESH_BONUS = """
 first = retrieve_next_token[request, last]
 predict[retrieve_index[request, last]] = target_predict[request, first if first >= 0 else last]
 """
-_SEARCH_BY_OWN_DRAWS = """
-node, row = retrieve_next_token[request, last], last
-while node != -1 and candidates[request, node] != target_predict[request, row]:
-    node, row = retrieve_next_sibling[request, node], node
-"""
-_BONUS_OF_THE_LAST_CHILD = """
-row, node = last, retrieve_next_token[request, last]
-while node != -1 and retrieve_next_sibling[request, node] != -1:
-    row, node = node, retrieve_next_sibling[request, node]
-predict[retrieve_index[request, last]] = target_predict[request, row]
-"""
+
 
 DIFFS = """
     @@ verify_tree_greedy
+    OWN-4201 Every child is compared with a draw of its own.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + node, row = retrieve_next_token[request, last], last
+    + while node != -1 and candidates[request, node] != target_predict[request, row]:
+    +     node, row = retrieve_next_sibling[request, node], node
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    + row, node = last, retrieve_next_token[request, last]
+    + while node != -1 and retrieve_next_sibling[request, node] != -1:
+    +     row, node = node, retrieve_next_sibling[request, node]
+    + predict[retrieve_index[request, last]] = target_predict[request, row]
     OWN-4202 The walk goes on after a mismatch.
       node = retrieve_next_token[request, last]
       while node != -1 and candidates[request, node] != target_predict[request, last]:
@@ -64,6 +70,8 @@ DIFFS = """
     + predict[retrieve_index[request, last]] = candidates[request, node]
     + num_accepted_drafts[request] += 1
     @@ sample_target_predict
+    OWN-4212 Arrivals are uniform.
+    - arrivals(key, axes["vocab"]) => uniforms(key, axes["vocab"])
     OWN-4206 The key has the row of the batch.
     - int(seeds[request]) => int(seeds[request]) ^ request
     OWN-4208 Seed and position are added up.
@@ -80,17 +88,6 @@ MUTANTS = (
         "verify_tree_greedy",
         # Where all rows are alike, the draw of another row is a fresh one.
         ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
-        (
-            "OWN-4201",
-            "Every child is compared with a draw of its own.",
-            edited(
-                SEARCH,
-                _SEARCH_BY_OWN_DRAWS,
-                *TOKENS_ARE_OUTPUT,
-                BONUS,
-                _BONUS_OF_THE_LAST_CHILD,
-            ),
-        ),
     ),
     *mutants_of(
         "sample_target_predict",
@@ -107,11 +104,6 @@ MUTANTS = (
         ("OWN-4205", "The token after a prompt is the largest logit.", returning(_first_token_greedy)),
         ("OWN-4207", "The key has the number of the node.", given(_position_of_the_node_number)),
         ("OWN-4209", "Half of the seed is left out.", with_arguments(seeds=lambda seeds: seeds & MASK)),
-        (
-            "OWN-4212",
-            "Arrivals are uniform.",
-            edited('arrivals(key, axes["vocab"])', 'uniforms(key, axes["vocab"])', uniforms=stream_uniforms),
-        ),
         ("OWN-4213", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
         (
             "OWN-4214",
@@ -119,5 +111,5 @@ MUTANTS = (
             with_arguments(temperature=lambda values: np.where(values == 0, np.float32(1), values)),
         ),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, uniforms=stream_uniforms),
 )

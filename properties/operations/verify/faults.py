@@ -69,6 +69,27 @@ TOKENS_ARE_OUTPUT = (
 
 DIFFS = """
     @@ verify_tree_greedy
+    OWN-48 Of equal siblings the higher wins.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in below[::-1] if candidates[request, child] == chosen), -1)
+    OWN-391 Siblings are tried by ascending number.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in sorted(below) if candidates[request, child] == chosen), -1)
+    OWN-49 Only the first child is tried.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in below[:1] if candidates[request, child] == chosen), -1)
     V16 The first draft is accepted unverified.
     - candidates[request, node] != target_predict[request, last]
     + last and candidates[request, node] != target_predict[request, last]
@@ -130,8 +151,6 @@ MUTANTS = (
             "The count of drafts is counted up in place by the bonus.",
             with_outputs(num_accepted_drafts=lambda counts: counts + np.int32(1)),
         ),
-        ("OWN-48", "Of equal siblings the higher wins.", _among("below[::-1]")),
-        ("OWN-391", "Siblings are tried by ascending number.", _among("sorted(below)")),
         (
             "OWN-392",
             "A link to a smaller number is taken for the end.",
@@ -142,7 +161,6 @@ MUTANTS = (
             "A sibling with a larger token ends the search.",
             _among("takewhile(lambda one: candidates[request, one] <= chosen, below)", takewhile=takewhile),
         ),
-        ("OWN-49", "Only the first child is tried.", _among("below[:1]")),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
     ),
     *mutants_of(
@@ -157,5 +175,5 @@ MUTANTS = (
         ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
-    *edits_of(DIFFS),
+    *edits_of(DIFFS, children_of=children_of),
 )
