@@ -10,6 +10,7 @@ from specsim.reference import (
     argmax_target_predict,
     build_tree,
     probabilities,
+    ragged_verify_metadata,
     target_verify_metadata,
     top_k_renorm,
 )
@@ -126,3 +127,10 @@ def test_a_call_may_become_a_condition():
     rejected = "rejected.append((node, token))"
     assert walk_tree(*call).rejected == [(0, 1)]
     assert edit(walk_tree, rejected, f"if node:\n    {rejected}")(*call).rejected == []
+
+
+@pytest.mark.parametrize("place", ["lay_out_verify", "verify.lay_out_verify", "verify"])
+def test_a_name_is_found_where_it_is_imported_and_in_a_module_beside(place):
+    faulty = edit(ragged_verify_metadata, "seq_lens[request] + num_queries[request]", "seq_lens[request]", within=place)
+    assert faulty(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [3]
+    assert ragged_verify_metadata(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [5]
