@@ -66,6 +66,13 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
 
 
+def mutants_by_operation(
+    **faults: Sequence[tuple[str, str, Callable[[Function], Function]]],
+) -> tuple[Mutant, ...]:
+    """Return the mutants of several operations, each with its faults as `mutants_of` takes them."""
+    return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
+
+
 def edits_of(diffs: str, **names: Any) -> tuple[Mutant, ...]:
     """Return the mutants that a text of diffs describes, as `faults_in` reads it; ``names`` are those of `edited`."""
     return tuple(
