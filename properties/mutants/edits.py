@@ -12,6 +12,8 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 Function = Callable[..., Any]
 
 
@@ -19,7 +21,9 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
-def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Callable[[Function], Function]:
+def edited(
+    *pairs: str, within: Function | ModuleType | str = "", using: tuple[Function, ...] = (), **names: Any
+) -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -31,8 +35,10 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
         Function, method, class or module that has the pieces: a name in the module of the correct function
         (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
         of any other, which the correct function then meets edited. The correct function itself by default.
+    using : tuple of callables
+        What replacements call by its name and the module of the function lacks; ``np`` they always have.
     **names : Any
-        What replacements name beside what stands in the module; has to be hashable.
+        What else they name beside what stands in the module; has to be hashable.
 
     Raises
     ------
@@ -41,7 +47,7 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
     """
 
     def inject(correct: Function) -> Function:
-        edited: Function = edit(correct, *pairs, within=within, **names)
+        edited: Function = edit(correct, *pairs, within=within, using=using, **names)
         return edited
 
     return inject
@@ -75,7 +81,13 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Any:
+def edit(
+    correct: Any,
+    *pairs: str,
+    within: Function | ModuleType | str = "",
+    using: tuple[Function, ...] = (),
+    **names: Any,
+) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -83,7 +95,7 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **
     """
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
-    place, also = within or correct.__qualname__, tuple(names.items())
+    place, also = within or correct.__qualname__, tuple({**{one.__name__: one for one in using}, **names}.items())
     if isinstance(place, str):
         place = _resolved(home, place)
     if isinstance(place, str):
@@ -138,7 +150,8 @@ def _edited_names(
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
     edited = {place.partition(".")[0]} if place else {str(getattr(one, "name", "")) for one in tree.body}
-    return _names(module_name, ast.fix_missing_locations(tree), dict(also), {*edited, wanted})
+    named = dict(also) if "np" in vars(sys.modules[module_name]) else {"np": np, **dict(also)}
+    return _names(module_name, ast.fix_missing_locations(tree), named, {*edited, wanted})
 
 
 def _parsed(module_name: str) -> Any:
