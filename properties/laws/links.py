@@ -4,9 +4,23 @@ The reference, the strategies and the pictures all stand on that one tree; a fau
 only laws that read links for themselves could see it.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from specsim.properties.laws.checks import Array, Case, require
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import (
+    Array,
+    Case,
+    arrangements,
+    block,
+    local_path,
+    outputs_of,
+    require,
+    require_equal,
+    take_requests,
+)
+from specsim.properties.strategies.limits import limits
 
 
 def children_by_links(next_token: Array, next_sibling: Array) -> list[list[int]]:
@@ -74,3 +88,50 @@ def parents_of(case: Case, request: int) -> list[int]:
 def children_of(case: Case, request: int) -> list[list[int]]:
     """Return each node's children in a request of the case, in the order in which they are tried."""
     return children_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+
+
+def links_of_chains(candidates: Array) -> Case:
+    """Return trees without branches, a row of tokens each, with the links and numbers of their nodes."""
+    num_requests, num_nodes = candidates.shape
+    return {
+        "candidates": candidates,
+        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
+        "retrieve_next_token": np.tile(np.array([*range(1, num_nodes), -1], dtype=np.int64), (num_requests, 1)),
+        "retrieve_next_sibling": np.full(candidates.shape, -1, dtype=np.int64),
+    }
+
+
+def walked(case: Case, outputs: Case, request: int) -> tuple[list[int], Array]:
+    """Return the accepted nodes of a request, numbered within it, and its output tokens."""
+    path = local_path(outputs["accept_index"], request, case["candidates"].shape[1])
+    return path, block(outputs["predict"], len(case["candidates"]), request)[path]
+
+
+def require_walked_one_by_one(
+    backend: Backend, operation: str, case: Case, names: Sequence[str], compared: Sequence[int] | None = None
+) -> None:
+    """Raise AssertionError unless a tree has the same path and output alone, and in any order of the batch.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The request-major arguments, but for the numbers of the nodes.
+    compared : sequence of int or None
+        The requests that are compared; None for all of them.
+    """
+    num_requests, num_nodes = case["candidates"].shape
+    whole = outputs_of(backend, operation, case)
+    for requests in arrangements(num_requests):
+        part = take_requests(case, names, num_requests, requests)
+        part["retrieve_index"] = np.arange(len(requests) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
+        got = outputs_of(backend, operation, part)
+        for place, request in enumerate(requests):
+            if compared is None or request in compared:
+                alone, among = walked(part, got, place), walked(case, whole, request)
+                what = f"of request {request} in batch {requests}"
+                require_equal(f"the path {what}", alone[0], among[0])
+                require_equal(f"the output {what}", alone[1], among[1])
+                drafts = (outputs["num_accepted_drafts"][at] for outputs, at in ((got, place), (whole, request)))
+                require_equal(f"the drafts {what}", *drafts)
+                if "draft_probs" in whole and limits().writes_scratch:
+                    require_equal("draft_probs", got["draft_probs"][place], whole["draft_probs"][request])

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ class DoesNotFitError(ValueError):
 
 
 def edited(
-    *pairs: str, within: Function | str = "", using: tuple[Function, ...] = ()
+    *pairs: str, within: Function | ModuleType | str = "", using: tuple[Function, ...] = (), **names: Any
 ) -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
@@ -29,12 +31,14 @@ def edited(
     *pairs : str
         A piece and its replacement, as often as wanted: an expression, or statements in a row. A piece has to stand
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
-    within : callable or str
-        Function, method or class that has the pieces: a name in the module of the correct function (``"_helper"``,
-        ``"Side.method"``), or one of another module, which the correct function then meets edited. The correct
-        function itself by default.
+    within : callable, module or str
+        Function, method, class or module that has the pieces: a name in the module of the correct function
+        (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
+        of any other, which the correct function then meets edited. The correct function itself by default.
     using : tuple of callables
         What replacements call by its name and the module of the function lacks; ``np`` they always have.
+    **names : Any
+        What else they name beside what stands in the module; has to be hashable.
 
     Raises
     ------
@@ -43,7 +47,7 @@ def edited(
     """
 
     def inject(correct: Function) -> Function:
-        edited: Function = edit(correct, *pairs, within=within, using=using)
+        edited: Function = edit(correct, *pairs, within=within, using=using, **names)
         return edited
 
     return inject
@@ -77,7 +81,13 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(correct: Any, *pairs: str, within: Function | str = "", using: tuple[Function, ...] = ()) -> Any:
+def edit(
+    correct: Any,
+    *pairs: str,
+    within: Function | ModuleType | str = "",
+    using: tuple[Function, ...] = (),
+    **names: Any,
+) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -85,18 +95,34 @@ def edit(correct: Any, *pairs: str, within: Function | str = "", using: tuple[Fu
     """
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
-    place = within or correct.__qualname__
+    place, also = within or correct.__qualname__, tuple({**{one.__name__: one for one in using}, **names}.items())
     if isinstance(place, str):
-        return _edited_names(home, place, pairs, name, using)[name]
-    other = inspect.unwrap(place)
-    path = _path(home, other.__module__)
-    faulty = _edited_names(other.__module__, other.__qualname__, pairs, "", using)
+        place = _resolved(home, place)
+    if isinstance(place, str):
+        return _edited_names(home, place, pairs, name, also)[name]
+    if isinstance(place, ModuleType):
+        goal, place = place.__name__, ""
+    else:
+        other = inspect.unwrap(place)
+        goal, place = other.__module__, other.__qualname__
+    path = _path(home, goal)
+    faulty = _edited_names(goal, place, pairs, "", also)
     for before, after in pairwise(reversed(path)):
         right = vars(sys.modules[before])
-        changed = {id(right[key]): value for key, value in faulty.items() if right.get(key, value) is not value}
+        changed = {id(right[key]): value for key, value in faulty.items() if key in right and right[key] is not value}
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
         faulty = _names(after, _parsed(after), own, {name} if after == home else set())
     return faulty[name]
+
+
+def _resolved(home: str, place: str) -> Any:
+    """Return a place of a module itself, or what it means: something imported, or a module beside and what is there."""
+    first, _, rest = place.partition(".")
+    beside = sys.modules.get(f"{home.rpartition('.')[0]}.{first}")
+    found = vars(sys.modules[home]).get(first, beside)
+    if found is None or getattr(found, "__module__", "") == home:
+        return place
+    return attrgetter(rest)(found) if rest else found
 
 
 def _path(home: str, goal: str) -> list[str]:
@@ -115,17 +141,17 @@ def _path(home: str, goal: str) -> list[str]:
 
 @cache
 def _edited_names(
-    module_name: str, place: str, pairs: tuple[str, ...], also: str, using: tuple[Function, ...]
+    module_name: str, place: str, pairs: tuple[str, ...], wanted: str, also: tuple[tuple[str, Any], ...]
 ) -> dict[str, Any]:
-    """Return what stands in a module once a function or a class of it is edited."""
+    """Return what stands in a module once a function or a class of it is edited, or any of them."""
     tree = function = _parsed(module_name)
-    for name in place.split("."):
+    for name in place.split(".") if place else ():
         function = next(one for one in function.body if getattr(one, "name", None) == name)
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
-    called = {"np": np, **{one.__name__: one for one in using}}
-    lacking = {key: value for key, value in called.items() if key not in vars(sys.modules[module_name])}
-    return _names(module_name, ast.fix_missing_locations(tree), lacking, {place.partition(".")[0], also})
+    edited = {place.partition(".")[0]} if place else {str(getattr(one, "name", "")) for one in tree.body}
+    named = dict(also) if "np" in vars(sys.modules[module_name]) else {"np": np, **dict(also)}
+    return _names(module_name, ast.fix_missing_locations(tree), named, {*edited, wanted})
 
 
 def _parsed(module_name: str) -> Any:

@@ -74,10 +74,10 @@ def mutants_by_operation(
     return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
 
 
-def edits_of(diffs: str) -> tuple[Mutant, ...]:
-    """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
+def edits_of(diffs: str, **names: Any) -> tuple[Mutant, ...]:
+    """Return the mutants that a text of diffs describes, as `faults_in` reads it; ``names`` are those of `edited`."""
     return tuple(
-        Mutant(number, operation, summary, edited(*pairs, within=place))
+        Mutant(number, operation, summary, edited(*pairs, within=place, **names))
         for operation, place, number, summary, *pairs in faults_in(diffs)
     )
 

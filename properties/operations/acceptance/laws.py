@@ -1,5 +1,7 @@
 """Laws of acceptance by chance along trees, of coins, and of simulated acceptance."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
@@ -7,17 +9,14 @@ from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import (
     Array,
     Case,
-    arrangements,
     block,
-    local_path,
     outputs_of,
     require,
     require_equal,
     require_one_by_one,
     states,
-    take_requests,
 )
-from specsim.properties.laws.links import children_of, parents_of
+from specsim.properties.laws.links import children_of, parents_of, require_walked_one_by_one, walked
 from specsim.properties.operations.acceptance import strategy as acceptance_strategies
 from specsim.properties.operations.acceptance.decided import COIN_STEP, decide_tree, drawn
 from specsim.properties.strategies.arrays import one_of_evenly
@@ -176,18 +175,7 @@ def final_coin_draws_the_last_token_only(backend: Backend, case: Case) -> None:
 
 def trees_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
     """A request's path and output are the same alone, and in any order of the batch."""
-    num_requests, num_nodes = case["candidates"].shape
-    whole = outputs_of(backend, _SAMPLER, case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, _PER_REQUEST, num_requests, requests)
-        part["retrieve_index"] = np.arange(len(requests) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
-        got = outputs_of(backend, _SAMPLER, part)
-        for place, request in enumerate(requests):
-            alone, among = walked(part, got, place), walked(case, whole, request)
-            require_equal(f"the path of request {request} in batch {requests}", alone[0], among[0])
-            require_equal(f"the output of request {request} in batch {requests}", alone[1], among[1])
-            if limits().writes_scratch:
-                require_equal("draft_probs", got["draft_probs"][place], whole["draft_probs"][request])
+    require_walked_one_by_one(backend, _SAMPLER, case, _PER_REQUEST)
 
 
 def coins_are_uniform_multiples(backend: Backend, case: Case) -> None:
@@ -230,29 +218,14 @@ def everybody_pretends_the_same_length(backend: Backend, case: Case) -> None:
     require_equal("predict", got["predict"], np.full(shape[0] * case["num_draft_tokens"], 100))
 
 
-def walked(case: Case, outputs: Case, request: int) -> tuple[list[int], Array]:
-    """Return the accepted nodes of a request, numbered within it, and its output tokens."""
-    path = local_path(outputs["accept_index"], request, case["candidates"].shape[1])
-    return path, block(outputs["predict"], len(case["candidates"]), request)[path]
-
-
-def _trees() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only()
-
-
-def _exact_trees() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only(is_table=True)
-
-
-def _wide_stars() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only(is_wide=True)
-
-
 def _wide_coins() -> SearchStrategy[Case]:
     usual = acceptance_strategies.generate_coins()
     return one_of_evenly(usual, usual.map(lambda case: {**case, "num_draft_tokens": _POOLED}))
 
 
+_trees = acceptance_strategies.tree_speculative_sampling_target_only
+_exact_trees = partial(_trees, is_table=True)
+_wide_stars = partial(_trees, is_wide=True)
 _TREE = (_SAMPLER,)
 _DRAW = ("generate_coins",)
 _SIMULATED = ("generate_simulated_accept_index",)

@@ -99,7 +99,7 @@ def kept_fronts(scene: ChainScene, play: Play, slack: Fraction) -> dict[Outcome,
 def last_token_of_a_block_is_independent_of_other_coins(backend: Backend, scene: ChainScene) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from what is left or from p."""
     slack = slack_of_blocks(scene.vocab_size)
-    require_independent_last_tokens(scene, playing_blocks(backend, [scene]), slack, AS_A_BLOCK)
+    require_independent_last_tokens([scene], playing_blocks(backend, [scene]), slack, rule=AS_A_BLOCK)
 
 
 _BLOCK = (BLOCK_SAMPLER,)

@@ -122,25 +122,30 @@ def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) 
 
 def last_token_of_a_chain_is_independent_of_other_coins(backend: Backend, scene: ChainScene) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
-    require_independent_last_tokens(scene, playing(backend, [scene]), slack_of(scene.vocab_size))
+    require_independent_last_tokens([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
 
 
 def require_independent_last_tokens(
-    scene: ChainScene, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
+    scenes: Sequence[ChainScene],
+    play: Play,
+    slack: Fraction,
+    slack_at_one: Fraction = NOTHING,
+    rule: ChainRule = TOKEN_BY_TOKEN,
 ) -> None:
     """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
-    for draft, _ in scene.drafts():
-        axes = chain_axes(scene, draft, rule)
-        tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
-        (emitted,) = play([0], [draft], [every_pair(tried, finals.coins)])
-        for place, others in enumerate(tried.tolist()):
-            law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
-            accepted = {len(sequence) - 1 for sequence in law}
-            what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"
-            require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
-            (count,) = accepted
-            expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count, rule)}
-            require_same_law(f"last token of {what}", law, expected)
+    for place, scene in enumerate(scenes):
+        for draft, _ in scene.drafts():
+            axes = chain_axes(scene, draft, rule)
+            tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack_at_one)
+            (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
+            for number, others in enumerate(tried.tolist()):
+                law = finals.law_of(emitted[number * len(finals.coins) : (number + 1) * len(finals.coins)])
+                accepted = {len(sequence) - 1 for sequence in law}
+                what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"
+                require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
+                (count,) = accepted
+                expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count, rule)}
+                require_same_law(f"last token of {what}", law, expected)
 
 
 def last_shares(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -37,6 +38,10 @@ UNREAD = (None, 0.0, float("nan"), -7.0)
 COINS = (0.0, COIN_STEP, LARGEST_COIN)
 
 
+RowsRead = Mapping[str, Callable[[Arguments], Array]]
+"""Which rows of either side are read, by the name of the side."""
+
+
 @dataclass(frozen=True)
 class Chain:
     """One request of a ragged batch: drafted tokens, their coins and laws, the target's rows, and the final coin."""
@@ -63,7 +68,7 @@ class Judged:
     """
 
     edges: Callable[[Array, Array, Array], Array]
-    rows_read: Mapping[str, Callable[[Arguments], Array]]
+    rows_read: RowsRead
     has_trials: bool = False
 
 
@@ -132,17 +137,17 @@ def chain_speculative_sampling(
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
     counts = [len(chain.tokens) for chain in requests]
     arguments = {
-        "draft_tokens": _joined([chain.tokens for chain in requests], np.int64),
+        "draft_tokens": joined([chain.tokens for chain in requests], np.int64),
         "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
-        "uniform_samples": _joined([chain.coins for chain in requests], np.float32),
+        "uniform_samples": joined([chain.coins for chain in requests], np.float32),
         "uniform_samples_for_final_sampling": np.array([chain.final_coin for chain in requests], dtype=np.float32),
-        "draft_probs": None if is_certain else _joined([chain.draft_probs for chain in requests], np.float32, vocab),
-        "target_probs": _joined([chain.target_probs for chain in requests], np.float32, vocab),
+        "draft_probs": None if is_certain else joined([chain.draft_probs for chain in requests], np.float32, vocab),
+        "target_probs": joined([chain.target_probs for chain in requests], np.float32, vocab),
         "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
     }
     unread = draw(st.sampled_from(UNREAD))
     is_whole = is_whole or limits().is_normalised
-    return arguments if is_whole or unread is None else _with_unread_rows(arguments, unread, judged)
+    return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, judged.rows_read)
 
 
 def chain_block_verification(
@@ -165,23 +170,30 @@ def laws_that_round_apart(draw: DrawFn) -> Arguments:
     draft_probs = rows.copy()
     draft_probs[place, tokens] = np.nextafter(rows[place, tokens], np.float32(2))
     return {
-        "draft_tokens": tokens.astype(np.int64),
-        "cu_num_drafts": np.arange(ROUNDED_CHAINS + 1, dtype=np.int32),
-        "uniform_samples": np.full(ROUNDED_CHAINS, LARGEST_COIN, dtype=np.float32),
-        "uniform_samples_for_final_sampling": uniform_coins(source, ROUNDED_CHAINS).astype(np.float32),
+        **single_drafts(tokens, np.full(ROUNDED_CHAINS, LARGEST_COIN), uniform_coins(source, ROUNDED_CHAINS)),
         "draft_probs": draft_probs,
         "target_probs": rows.repeat(2, axis=0),
+    }
+
+
+def single_drafts(tokens: Array, coins: Array, final_coins: Array) -> Arguments:
+    """Return what chains of one draft each are but for their rows."""
+    return {
+        "draft_tokens": tokens.astype(np.int64),
+        "cu_num_drafts": np.arange(len(tokens) + 1, dtype=np.int32),
+        "uniform_samples": coins.astype(np.float32),
+        "uniform_samples_for_final_sampling": final_coins.astype(np.float32),
         "max_num_drafts": 1,
     }
 
 
-def _with_unread_rows(arguments: Arguments, value: float, judged: Judged) -> Arguments:
+def with_unread_rows(arguments: Arguments, value: float, rows_read: RowsRead) -> Arguments:
     """Return the call with one value everywhere in the rows that are not read."""
     changed = dict(arguments)
-    for name, rows_read in judged.rows_read.items():
+    for name, is_read in rows_read.items():
         if arguments[name] is not None:
-            is_read = rows_read(arguments)[:, None]
-            changed[name] = np.where(is_read, arguments[name], np.float32(value))
+            changed[name] = arguments[name].copy()
+            changed[name][~is_read(arguments)] = value
     return changed
 
 
@@ -298,5 +310,6 @@ def _at_edges(edges: Array, coins: Array) -> Array:
     return np.where((single == edges) & (edges >= 0), single, coins)
 
 
-def _joined(parts: list[Array], dtype: type, *trailing: int) -> Array:
-    return np.concatenate([np.zeros((0, *trailing), dtype=dtype), *parts]).astype(dtype)
+def joined(parts: list[Array], dtype: Any, *trailing: int) -> Array:
+    """Return arrays one after another; of none of them the empty one, whose other axes are given."""
+    return np.concatenate([np.zeros((0, *trailing)), *parts]).astype(dtype)

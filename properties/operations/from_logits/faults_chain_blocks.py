@@ -1,95 +1,117 @@
 """Faults in chains from raw logits that are judged as a block: in the laws of rows, and in how they are judged."""
 
 from collections.abc import Callable
-from itertools import pairwise
-from typing import Any
+from functools import partial
 
-import numpy as np
+from ml_dtypes import bfloat16
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, with_arguments
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Mutant, edits_of, mutants_of, with_arguments
 from specsim.properties.operations.acceptance import faults_chain_blocks as blocks
+from specsim.properties.operations.acceptance.faults_chain_blocks import left_by, with_share
 from specsim.properties.operations.from_logits import faults_chains as chains
-from specsim.properties.operations.from_logits.faults_chains import draft_law, next_rows, numbers_everywhere, target_law
+from specsim.reference.walks import LogitChain, block_of_logits, draw, walk_block_from_logits, walk_chain_greedily
 
-Array = Any
-_BLOCK = "chain_block_verification_from_logits"
+_shares = partial(edited, within=block_of_logits)
+_left_by = partial(left_by, within=walk_block_from_logits)
 
-
-def verified(of_rows: chains.Faults, of_blocks: blocks.Faults) -> Callable[..., tuple[Array, Array]]:
-    """Return a verifier of blocks from logits that softens all rows first, with the faults of either step.
-
-    A greedy request is one of certain rows, and its drafts are certain too.
-    """
-    judge = blocks.verified(of_blocks)
-
-    def call(**arguments: Any) -> tuple[Array, Array]:
-        coins = ("uniform_samples", "uniform_samples_for_final_sampling")
-        names = ("draft_tokens", "cu_num_drafts", *coins, "max_num_drafts")
-        with np.errstate(all="ignore"):
-            laws = _laws(arguments, of_rows)
-            return judge(**{name: arguments[name] for name in names}, **laws)
-
-    return call
+_KNOWN: dict[str, Mutant] = {mutant.id: mutant for mutant in blocks.MUTANTS}
 
 
-def _laws(arguments: Named, faults: chains.Faults) -> Named:
-    target, drafts, vocab = list[Array](), list[Array](), arguments["target_logits"].shape[1]
-    for request, (first, last) in enumerate(pairwise(arguments["cu_num_drafts"].tolist())):
-        tokens = arguments["draft_tokens"][first:last].tolist()
-        is_greedy = arguments["temperature"][request] == 0 and not faults.greedy_is_sampled
-        ends = tokens.index(-1) if -1 in tokens else len(tokens)
-        for place, token in enumerate([*tokens, -1]):
-            row = arguments["target_logits"][first + request + place].astype(np.float64)
-            law = target_law(arguments, request, row, faults, is_last=place == ends)
-            target.append(np.eye(vocab)[int(row.argmax())] if is_greedy else law)
-            if place < len(tokens):
-                is_certain = is_greedy or token < 0
-                law = draft_law(arguments, request, first + place, max(token, 0), vocab, faults)
-                drafts.append(np.eye(vocab)[token] if is_certain else law)
-    return {
-        "target_probs": np.stack(target) if target else np.zeros((0, vocab)),
-        "draft_probs": np.stack(drafts) if drafts else np.zeros((0, vocab)),
-    }
+def _share_goes_on() -> Callable[[LogitChain], list[int]]:
+    share = 1.0
+
+    def walk(chain: LogitChain) -> list[int]:
+        nonlocal share
+        if chain.temperature == 0:
+            return walk_chain_greedily(chain)
+        block = with_share(block_of_logits(chain), share)
+        kept = block.kept_by(chain.coins)
+        share, rest = block.shares[kept], block.rest_after(kept)
+        return [*block.tokens[:kept], draw(rest if rest.any() else block.target[kept], chain.coins.final)]
+
+    return walk
 
 
-def _fault_of_rows(number: str, summary: str, **switched_on: bool) -> Mutant:
-    right = blocks.Faults(nothing_left_draws_from_the_target=True)
-    return Mutant(number, _BLOCK, summary, instead(verified(chains.Faults(**switched_on), right)))
-
-
-def _fault_of_blocks(number: str, summary: str, **switched_on: bool) -> Mutant:
-    faults = blocks.Faults(**{"nothing_left_draws_from_the_target": True, **switched_on})
-    return Mutant(number, _BLOCK, summary, instead(verified(chains.Faults(), faults)))
-
+DIFFS = """
+    @@ chain_block_verification_from_logits
+    OWN-5757 The share goes on from one request to the next.
+    - walk_block_from_logits => share_goes_on()
+    @@ chain_block_verification_from_logits in walks.block_of_logits
+    OWN-5758 Logarithms of shares are in bfloat16.
+    - min(log_share + log_p[token] - log_q[token], 0.0)
+    + float(half(min(log_share + log_p[token] - log_q[token], 0.0)))
+    OWN-5754 Ratios are cut at 1, and not their product.
+    - min(log_share + log_p[token] - log_q[token], 0.0) => log_share + min(log_p[token] - log_q[token], 0.0)
+    OWN-5755 A front's share is its last ratio alone.
+    - min(log_share + log_p[token] - log_q[token], 0.0) => min(log_p[token] - log_q[token], 0.0)
+    OWN-5756 A draft that its own row forbids keeps the share.
+    - min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else -np.inf
+    + min(log_share + log_p[token] - log_q[token], 0.0) if log_q[token] > -np.inf else log_share
+    @@ chain_block_verification_from_logits in walks
+    OWN-5753 The sum of logarithms is not cut at 0.
+    - min(log_share + log_p[token] - log_q[token], 0.0) => log_share + log_p[token] - log_q[token]
+    - rest / (rest + 1 - share) => rest / (rest + 1 - share) if rest + 1 > share else 1.0
+    OWN-5764 The last token comes from the row of the last draft.
+    - return self.target[kept] => return self.target[max(kept - 1, 0)]
+    - zip([*chain.drafts, -1], chain.target_logits, strict=True)
+    + zip([*chain.drafts, -1], [*chain.target_logits[:-1], *chain.target_logits[-2:][:1]], strict=True)
+    @@ chain_block_verification_from_logits in walks.Block
+    OWN-5759 What a front leaves is added up of its own row.
+    - float(self.rest_after(kept).sum())
+    + float(np.maximum(share * self.target[kept - 1] - self.proposal[kept - 1], 0.0).sum())
+    OWN-5761 What a front leaves is its chance.
+    - rest / (rest + 1 - share) => rest
+    OWN-5763 The last front is judged like others.
+    - kept == len(self.tokens) or share in (0.0, 1.0) => share in (0.0, 1.0)
+    - float(self.rest_after(kept).sum())
+    + float(np.maximum(share * self.target[kept] - [*self.proposal, *self.proposal[-1:]][kept], 0.0).sum())
+    @@ chain_block_verification_from_logits in walk_block_from_logits
+    OWN-5765 The coin that kept a front also draws.
+    - chain.coins.final => float(chain.coins.each[kept - 1]) if kept else chain.coins.final
+    OWN-5767 Where nothing is left, the last token is drawn.
+    - rest if rest.any() else block.target[kept] => rest
+    @@ chain_block_verification_from_logits in logit_chain
+    OWN-5766 Target rows are counted like drafts.
+    - arguments["target_logits"][first + request : last + request + 1] => arguments["target_logits"][first : last + 1]
+    OWN-5773 Greedy requests are sampled at temperature 1.
+      temperature, top_k, top_p, min_p = filters_of(arguments, request)
+    + temperature = temperature or 1.0
+    OWN-5776 A draft is judged by the row of the next one.
+    - draft_logits[first:last] => np.roll(draft_logits, -1, axis=0)[first:last]
+    @@ chain_block_verification_from_logits in LogitChain.draft_law
+    OWN-5768 Draft logits are not divided by their temperature.
+    - self.draft_temperature => 1.0
+    OWN-5769 Draft logits are divided by the target's.
+    - self.draft_temperature => self.temperature
+    OWN-5770 Draft probabilities add up over common tokens.
+    - self.draft_logits[place] => self.draft_logits[place][: len(log_q)]
+    @@ chain_block_verification_from_logits in LogitChain.target_law
+    OWN-5771 Filters come before the temperature.
+    - return log_probabilities(self.target_logits[place], self.temperature, *self.filters)
+    + row = self.target_logits[place]
+    + is_kept = log_probabilities(row, 1.0, *self.filters) > -np.inf
+    + return log_probabilities(np.where(is_kept, row, -np.inf), self.temperature)
+    OWN-5774 Low temperatures are raised.
+    - self.temperature => max(self.temperature, 0.1)
+"""
 
 MUTANTS = (
-    _fault_of_blocks("OWN-5750", "The last token is drawn from max(p - q, 0), unshifted.", rest_without_share=True),
-    _fault_of_blocks("OWN-5751", "The first coin that fails ends the walk.", first_failure_ends=True),
-    _fault_of_blocks("OWN-5752", "The first coin that keeps a front ends the walk.", first_success_ends=True),
-    _fault_of_blocks("OWN-5753", "The sum of logarithms is not cut at 0.", share_not_cut=True),
-    _fault_of_blocks("OWN-5754", "Ratios are cut at 1, and not their product.", ratios_cut_alone=True),
-    _fault_of_blocks("OWN-5755", "A front's share is its last ratio alone.", shares_one_by_one=True),
-    _fault_of_blocks("OWN-5756", "A draft that its own row forbids keeps the share.", impossible_keeps_the_share=True),
-    _fault_of_blocks("OWN-5757", "The share goes on from one request to the next.", share_of_the_batch=True),
-    _fault_of_blocks("OWN-5758", "Logarithms of shares are in bfloat16.", logarithm_in_half_precision=True),
-    _fault_of_blocks("OWN-5759", "What a front leaves is added up of its own row.", masses_of_own_row=True),
-    _fault_of_blocks("OWN-5761", "What a front leaves is its chance.", mass_is_the_chance=True),
-    _fault_of_blocks("OWN-5762", "The last token has the share of the next front.", share_of_the_next_front=True),
-    _fault_of_blocks("OWN-5763", "The last front is judged like others.", last_front_like_inner=True),
-    _fault_of_blocks("OWN-5764", "The last token comes from the row of the last draft.", bonus_of_the_last_draft=True),
-    _fault_of_blocks("OWN-5765", "The coin that kept a front also draws.", final_coin_of_the_front=True),
-    _fault_of_blocks("OWN-5766", "Target rows are counted like drafts.", rows_of_drafts=True),
-    _fault_of_blocks(
-        "OWN-5767", "Where nothing is left, the last token is drawn.", nothing_left_draws_from_the_target=False
+    *mutants_of(
+        "chain_block_verification_from_logits",
+        ("OWN-5750", "The last token is drawn from max(p - q, 0), unshifted.", _left_by("1.0")),
+        ("OWN-5751", "The first coin that fails ends the walk.", _KNOWN["OWN-4300"].inject),
+        ("OWN-5752", "The first coin that keeps a front ends the walk.", _KNOWN["OWN-4301"].inject),
+        ("OWN-5762", "The last token has the share of the next front.", _left_by("block.shares[kept + 1]")),
+        (
+            "OWN-5772",
+            "Only the row after all drafts is filtered.",
+            _shares(
+                "chain.target_law(place)", f"chain.target_law(place) if place == len(tokens) else {chains.UNFILTERED}"
+            ),
+        ),
+        ("OWN-5775", "Rows that no block reads must be numbers as well.", chains.NUMBERS_EVERYWHERE),
+        ("OWN-5777", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     ),
-    _fault_of_rows("OWN-5768", "Draft logits are not divided by their temperature.", draft_temperature_left_out=True),
-    _fault_of_rows("OWN-5769", "Draft logits are divided by the target's.", draft_at_the_targets_temperature=True),
-    _fault_of_rows("OWN-5770", "Draft probabilities add up over common tokens.", common_columns_only=True),
-    _fault_of_rows("OWN-5771", "Filters come before the temperature.", filters_before_temperature=True),
-    _fault_of_rows("OWN-5772", "Only the row after all drafts is filtered.", filters_on_the_last_row_only=True),
-    _fault_of_rows("OWN-5773", "Greedy requests are sampled at temperature 1.", greedy_is_sampled=True),
-    _fault_of_rows("OWN-5774", "Low temperatures are raised.", temperature_is_clamped=True),
-    Mutant("OWN-5775", _BLOCK, "Rows that no block reads must be numbers as well.", given(numbers_everywhere)),
-    Mutant("OWN-5776", _BLOCK, "A draft is judged by the row of the next one.", given(next_rows)),
-    Mutant("OWN-5777", _BLOCK, "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
+    *edits_of(DIFFS, share_goes_on=_share_goes_on, half=bfloat16),
 )

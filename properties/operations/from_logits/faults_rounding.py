@@ -2,21 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, with_arguments
 from specsim.reference.probabilities import filtered
-from specsim.reference.walks import Acceptance, Block, Coins, Decisions, DraftTree, walk_block, walk_tree
-from specsim.reference.walks import draw as exact_draw
-from specsim.topology import Topology
+from specsim.reference.walks import Decisions, draw, walk_block, walk_chain, walk_tree
 
 Array = Any
 Draw = Callable[[Array, float], int]
 Rest = Callable[[Array, Array], Array]
+Inject = Callable[[Function], Function]
 
 HALF = ml_dtypes.bfloat16
 LEAST_NORMAL = 2.0**-126
@@ -37,7 +36,7 @@ def _of_a_whole_row(weights: Array, coin: float) -> int:
 
 
 def _without_subnormals(weights: Array, coin: float) -> int:
-    return exact_draw(np.where(weights < LEAST_NORMAL, 0.0, weights), coin)
+    return draw(np.where(weights < LEAST_NORMAL, 0.0, weights), coin)
 
 
 def _by_sums_in_half_precision(weights: Array, coin: float) -> int:
@@ -54,10 +53,6 @@ DRAWS: Mapping[str, tuple[str, Draw]] = {
     "2": ("Subnormal mass is flushed to zero.", _without_subnormals),
     "3": ("Sums are in bfloat16.", _by_sums_in_half_precision),
 }
-
-
-def _difference(target: Array, proposal: Array) -> Array:
-    return np.maximum(target - proposal, 0.0)
 
 
 def in_the_other_form(target: Array, proposal: Array, dtype: Any) -> Array:
@@ -83,75 +78,24 @@ RESTS: Mapping[str, tuple[str, Rest]] = {
 }
 
 
-def walk_with(rest: Rest, draw: Draw, drafts: list[int], coins: Coins, laws: Array, rows: Array) -> list[int]:
-    """Walk a chain by the book, but for what is left and how it is drawn from."""
-    tokens = list[int]()
-    for place, token in enumerate(drafts):
-        target = rows[place].astype(np.float64)
-        if token < 0:
-            break
-        proposal = np.eye(len(target))[token] if laws is None else laws[place].astype(np.float64)
-        if not (proposal[token] > 0 and float(coins.each[place]) * proposal[token] < target[token]):
-            return [*tokens, draw(rest(target, proposal), coins.final)]
-        tokens.append(token)
-    return [*tokens, draw(rows[len(tokens)].astype(np.float64), coins.final)]
+def drawing(walk: Function, draw: Draw) -> Inject:
+    """Inject a fault in how a sampler, which walks like this, draws the last token."""
+    return edited(walk.__name__, "walking", walking=partial(walk, decide=Decisions(draw=draw)))
 
 
-def _block_with(rest: Rest, drafts: list[int], coins: Coins, laws: Array, rows: Array) -> list[int]:
-    """Judge a block by the book, but for what is left."""
-    kept = walk_block(drafts, coins, laws, rows)[:-1]
-    block = Block.of(drafts, laws, rows)
-    left = block.rest_after(len(kept))
-    if len(kept) < len(block.tokens):
-        left = rest(block.shares[len(kept)] * block.target[len(kept)], block.proposal[len(kept)])
-    return [*kept, exact_draw(left, coins.final)]
+def leaving(rest: Rest) -> Inject:
+    """Inject a fault in what a rejection leaves into the sampler of chains."""
+    return edited("np.maximum(target - proposal, 0.0)", "left(target, proposal)", within=walk_chain, left=rest)
 
 
-def chains_by(walk: Callable[..., list[int]]) -> Callable[..., tuple[Array, Array]]:
-    """Return a sampler of ragged chains that walks each of them in a way of its own."""
-
-    def call(**arguments: Any) -> tuple[Array, Array]:
-        bounds = list(pairwise(arguments["cu_num_drafts"].tolist()))
-        output = np.full((len(bounds), arguments["max_num_drafts"] + 1), -1, dtype=np.int32)
-        for request, (first, last) in enumerate(bounds):
-            laws = arguments["draft_probs"]
-            final = float(arguments["uniform_samples_for_final_sampling"][request])
-            tokens = walk(
-                arguments["draft_tokens"][first:last].tolist(),
-                Coins(arguments["uniform_samples"][first:last], final),
-                None if laws is None else laws[first:last],
-                arguments["target_probs"][first + request : last + request + 1],
-            )
-            output[request, : len(tokens)] = tokens
-        return output, (output >= 0).sum(axis=1).astype(np.int32) - 1
-
-    return call
-
-
-def _trees(draw: Draw) -> Callable[..., tuple[Array, Array, Array]]:
-    def call(**arguments: Any) -> tuple[Array, Array, Array]:
-        candidates, numbers = arguments["candidates"], arguments["retrieve_index"]
-        predict = np.zeros(candidates.size, dtype=np.int32)
-        accept_index = np.full((len(candidates), arguments["num_steps"] + 1), -1, dtype=np.int32)
-        for request, rows in enumerate(arguments["target_probs"]):
-            links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
-            tree = Topology.from_links(*links)
-            single, added = (float(arguments[f"threshold_{name}"][request]) for name in ("single", "acc"))
-            final = float(arguments["uniform_samples_for_final_sampling"][request])
-            walk = walk_tree(
-                DraftTree(tree, candidates[request].tolist(), arguments["num_steps"], arguments["skip_duplicates"]),
-                Coins(arguments["uniform_samples"][request], final),
-                rows.__getitem__,
-                Acceptance(single, added, arguments["strict"]),
-                Decisions(draw=draw),
-            )
-            for node, token in walk.rejected:
-                arguments["draft_probs"][request, node, token] = rows[node, token]
-            accept_index[request, : len(walk.path)] = numbers[request, walk.path]
-            predict[numbers[request, walk.path]] = walk.tokens
-        return predict, accept_index, (accept_index >= 0).sum(axis=1).astype(np.int32) - 1
-
-    return call
+def _leaving_of_blocks(rest: Rest) -> Inject:
+    left = "left(block.shares[kept] * block.target[kept], block.proposal[kept])"
+    return edited(
+        "block.rest_after(kept)",
+        f"{left} if kept < len(block.tokens) else block.target[kept]",
+        within=walk_block,
+        left=rest,
+    )
 
 
 def _without_the_largest(outputs: Named, arguments: Named) -> None:
@@ -169,9 +113,8 @@ def _without_the_largest(outputs: Named, arguments: Named) -> None:
             )
 
 
-def _flushed(arguments: Named) -> None:
-    rows = arguments["probabilities"]
-    arguments["probabilities"] = np.where(rows < LEAST_NORMAL, np.float32(0), rows)
+def _flushed(rows: Array) -> Array:
+    return np.where(rows < LEAST_NORMAL, np.float32(0), rows)
 
 
 def _by_the_inverse(outputs: Named, arguments: Named) -> None:
@@ -194,41 +137,22 @@ def _cut_exponents(name: str) -> Callable[[Named], None]:
 
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p")
-_CHAIN, _BLOCK, _TREE = (
-    "chain_speculative_sampling",
-    "chain_block_verification",
-    "tree_speculative_sampling_target_only",
+_DRAWING: tuple[tuple[str, Function], ...] = (
+    ("chain_speculative_sampling", walk_chain),
+    ("chain_block_verification", walk_block),
+    ("tree_speculative_sampling_target_only", walk_tree),
 )
-
-
-def _drawing_chains(draw: Draw) -> Function:
-    return chains_by(partial(walk_with, _difference, draw))
-
-
-def _drawing_blocks(draw: Draw) -> Function:
-    return chains_by(partial(walk_block, decide=Decisions(draw=draw)))
-
-
-def _chains_with(rest: Rest) -> Function:
-    return chains_by(partial(walk_with, rest, exact_draw))
-
-
-def _blocks_with(rest: Rest) -> Function:
-    return chains_by(partial(_block_with, rest))
-
-
-_DRAWING = ((_CHAIN, _drawing_chains), (_BLOCK, _drawing_blocks), (_TREE, _trees))
-_LEAVING = ((_CHAIN, _chains_with), (_BLOCK, _blocks_with))
+_LEAVING = (("chain_speculative_sampling", leaving), ("chain_block_verification", _leaving_of_blocks))
 
 MUTANTS = (
     *(
-        Mutant(f"OWN-56{place}{digit}", name, words, instead(sampler(draw)))
-        for place, (name, sampler) in enumerate(_DRAWING)
+        Mutant(f"OWN-56{place}{digit}", name, words, drawing(walk, draw))
+        for place, (name, walk) in enumerate(_DRAWING)
         for digit, (words, draw) in DRAWS.items()
     ),
     *(
-        Mutant(f"OWN-56{place}{digit}", name, words, instead(sampler(rest)))
-        for place, (name, sampler) in enumerate(_LEAVING)
+        Mutant(f"OWN-56{place}{digit}", name, words, inject(rest))
+        for place, (name, inject) in enumerate(_LEAVING)
         for digit, (words, rest) in RESTS.items()
     ),
     Mutant(
@@ -249,7 +173,17 @@ MUTANTS = (
         "Exponents are cut at 88 instead of taking the largest away.",
         given(_cut_exponents("target_logits")),
     ),
-    Mutant("OWN-5634", "top_k_renorm", "Subnormal probabilities are flushed to zero.", given(_flushed)),
+    Mutant(
+        "OWN-5634",
+        "top_k_renorm",
+        "Subnormal probabilities are flushed to zero.",
+        with_arguments(probabilities=_flushed),
+    ),
     Mutant("OWN-5635", "top_p_renorm", "Rows are multiplied by the inverse of their sum.", returning(_by_the_inverse)),
-    Mutant("OWN-5636", "min_p_renorm", "Subnormal probabilities are flushed to zero.", given(_flushed)),
+    Mutant(
+        "OWN-5636",
+        "min_p_renorm",
+        "Subnormal probabilities are flushed to zero.",
+        with_arguments(probabilities=_flushed),
+    ),
 )

@@ -3,8 +3,8 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend, Outcome
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state, take_requests
-from specsim.properties.operations.acceptance.laws import walked
+from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.links import require_walked_one_by_one, walked
 from specsim.properties.operations.from_logits import strategy as logit_strategies
 from specsim.properties.operations.generated.agreement import require_same_outputs
 from specsim.properties.operations.generated.ties import tied_requests
@@ -64,19 +64,8 @@ def rows_off_the_path_do_not_matter(backend: Backend, case: tuple[str, Case]) ->
 def requests_are_accepted_one_by_one(backend: Backend, case: tuple[str, Case]) -> None:
     """A request's path and output are the same alone, and in any order of the batch."""
     operation, arguments = case
-    num_requests, num_nodes = arguments["candidates"].shape
     names = [*_LINKS, "logits"] + ([*_COINS, *_FILTERS, *_THRESHOLDS] if operation == _SAMPLED else [])
-    whole, compared = outputs_of(backend, operation, arguments), _untied(arguments)
-    for requests in arrangements(num_requests):
-        part = take_requests(arguments, names, num_requests, requests)
-        part["retrieve_index"] = np.arange(len(requests) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
-        got = outputs_of(backend, operation, part)
-        for place, request in enumerate(requests):
-            if request not in compared:
-                continue
-            alone, among = walked(part, got, place), walked(arguments, whole, request)
-            require_equal(f"the path of request {request} in batch {requests}", alone[0], among[0])
-            require_equal(f"the output of request {request} in batch {requests}", alone[1], among[1])
+    require_walked_one_by_one(backend, operation, arguments, names, _untied(arguments))
 
 
 def forbidden_tokens_are_never_output(backend: Backend, case: tuple[str, Case]) -> None:

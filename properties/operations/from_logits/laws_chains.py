@@ -1,32 +1,39 @@
 """Laws of chains from raw logits: they are softened, filtered and judged as their parts say, row by visited row."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Outcome
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state
+from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, state
 from specsim.properties.laws.sampling_cells import CHAIN_SAMPLER
+from specsim.properties.operations.acceptance.chains import FINAL, owners_of, rows_of, rows_of_drafts
 from specsim.properties.operations.acceptance.decided import chain_of
-from specsim.properties.operations.acceptance.laws_chains import of_sampler
+from specsim.properties.operations.acceptance.laws_chains import (
+    a_padded_tail_ends_the_draft,
+    chains_are_sampled_one_by_one,
+    final_coin_draws_the_token_after_the_drafts,
+    of_sampler,
+    require_all_accepted,
+    rows_after_the_last_token_do_not_matter,
+)
 from specsim.properties.operations.acceptance.strategy_chains import shares_of_fronts
 from specsim.properties.operations.from_logits import strategy_chains as logit_strategies
 from specsim.properties.operations.from_logits.logit_chains import (
     BLOCK_FROM_LOGITS,
     CHAIN_FROM_LOGITS,
-    FINAL,
-    counts_of,
     depths_of,
     draft_laws,
-    owners_of,
-    padded,
-    rows_of,
-    taken,
+    owners_of_rows,
     target_laws,
     warmed,
 )
 from specsim.properties.operations.generated.agreement import require_same_outputs
+from specsim.properties.property import Property
+
+Strategy = Callable[[], SearchStrategy[Case]]
 
 _SURE = 1 - 2.0**-10
 """A coin below it accepts a draft of equal laws, however their logarithms are rounded."""
@@ -138,7 +145,7 @@ def a_temperature_divides_its_own_rows(sampler: str, backend: Backend, case: Cas
     """Logits and temperature times the same power of 2 give the same, on either side and for each request."""
     before = outputs_of(backend, sampler, case)
     for logits, temperature, owner in (
-        ("target_logits", "temperature", np.repeat(np.arange(len(case["temperature"])), counts_of(case) + 1)),
+        ("target_logits", "temperature", owners_of_rows(case)),
         ("draft_logits", "draft_temperature", owners_of(case)),
     ):
         if case[logits] is None:
@@ -156,13 +163,13 @@ def a_temperature_divides_its_own_rows(sampler: str, backend: Backend, case: Cas
                 require_equal(f"{name} at other scales of {logits}", after[name], before[name])
 
 
-def possible_drafts_are_accepted_at_a_coin_of_0(sampler: str, backend: Backend, case: Case) -> None:
+def possible_drafts_are_accepted_at_a_coin_of_0(backend: Backend, case: Case) -> None:
     """Without filters a coin of 0 accepts every draft that both sides can choose, however unlikely.
 
     Temperatures are such that the least likely tokens of each request are very unlikely.
     """
     owner, spread = owners_of(case), np.ones(len(case["temperature"]))
-    depth = depths_of(case["target_logits"][np.arange(len(owner)) + owner])
+    depth = depths_of(case["target_logits"][rows_of_drafts(case)])
     np.maximum.at(spread, owner, np.where(np.isfinite(depth), depth, 0).max(axis=1, initial=0))
     warm = {
         **case,
@@ -178,23 +185,19 @@ def possible_drafts_are_accepted_at_a_coin_of_0(sampler: str, backend: Backend, 
         depth = np.where(beside < 2, depth[:, :common], -1)
     is_draft = (depth.max(axis=1, initial=-1) >= 0) & (case["draft_tokens"] >= 0)
     warm["draft_tokens"] = np.where(is_draft, depth.argmax(axis=1), -1)
-    counts = outputs_of(backend, sampler, warm)["num_accepted_drafts"]
-    expected = [int(np.cumprod(is_draft[first:last]).sum()) for first, last in rows_of(case)]
-    require_equal("num_accepted_drafts at coins of 0", counts, expected)
+    require_all_accepted(CHAIN_FROM_LOGITS, backend, warm)
 
 
 def a_column_beyond_the_vocabulary_takes_its_share(sampler: str, backend: Backend, case: Case) -> None:
     """Where the draft's row nearly always chooses a token that the target lacks, its other drafts are accepted."""
     vocab, owner = case["target_logits"].shape[1], owners_of(case)
-    best = case["target_logits"][np.arange(len(owner)) + owner].astype(np.float32).argmax(axis=1)
+    best = case["target_logits"][rows_of_drafts(case)].astype(np.float32).argmax(axis=1)
     tokens, warm = np.where(case["draft_tokens"] >= 0, best, -1), warmed(case)
     logits = np.where(np.arange(vocab + 1) == best[:, None], np.float32(0), np.float32(-np.inf))
     logits[:, vocab] = _DEEP * warm["draft_temperature"][owner]
     coins = np.full_like(case["uniform_samples"], 1 - 2.0**-24)
     beside = {**warm, "draft_tokens": tokens, "draft_logits": logits, "uniform_samples": coins}
-    counts = outputs_of(backend, sampler, beside)["num_accepted_drafts"]
-    expected = [int(np.cumprod(tokens[first:last] >= 0).sum()) for first, last in rows_of(case)]
-    require_equal("num_accepted_drafts", counts, expected)
+    require_all_accepted(sampler, backend, beside)
 
 
 def forbidden_columns_change_nothing(sampler: str, backend: Backend, case: Case) -> None:
@@ -223,56 +226,9 @@ def tokens_that_the_draft_lacks_are_forbidden_ones(sampler: str, backend: Backen
     require_same_outputs(sampler, short, before, backend.run(sampler, short))
 
 
-def a_padded_tail_ends_the_draft(sampler: str, backend: Backend, case: Case) -> None:
-    """Drafts padded with -1 give what ragged ones give, whatever stands beside the padding."""
-    plain = outputs_of(backend, sampler, case)["output_tokens"]
-    got = outputs_of(backend, sampler, padded(case, 2))["output_tokens"]
-    require_equal("output_tokens of padded drafts", got[:, : plain.shape[1]], plain)
-    require_equal("the rest", got[:, plain.shape[1] :], np.full((len(plain), got.shape[1] - plain.shape[1]), -1))
-
-
-def rows_after_the_last_token_do_not_matter(backend: Backend, case: Case) -> None:
-    """What stands in the rows after the one that the last token is drawn from changes nothing, be it no number."""
-    whole = outputs_of(backend, CHAIN_FROM_LOGITS, case)
-    unread = {**case, "target_logits": case["target_logits"].copy()}
-    if case["draft_logits"] is not None:
-        unread["draft_logits"] = case["draft_logits"].copy()
-    for request, (first, last) in enumerate(rows_of(case)):
-        count = int(whole["num_accepted_drafts"][request])
-        unread["target_logits"][first + request + count + 1 : last + request + 1] = np.nan
-        if case["draft_logits"] is not None:
-            unread["draft_logits"][first + count + 1 : last] = np.nan
-    got = outputs_of(backend, CHAIN_FROM_LOGITS, unread)
-    for name in whole:
-        require_equal(f"{name} beside rows of NaN", got[name], whole[name])
-
-
-def chains_are_sampled_one_by_one(sampler: str, backend: Backend, case: Case) -> None:
-    """A request's output is the same alone, and in any order of the batch."""
-    whole = outputs_of(backend, sampler, case)
-    for requests in arrangements(len(case["temperature"])):
-        got = outputs_of(backend, sampler, taken(case, requests))
-        for name in whole:
-            require_equal(f"{name} of batch {requests}", got[name], whole[name][requests])
-
-
-def final_coin_draws_the_token_after_the_drafts(backend: Backend, case: Case) -> None:
-    """Another final coin accepts the same drafts; coins after the first rejection do not matter."""
-    before = outputs_of(backend, CHAIN_FROM_LOGITS, case)
-    flipped = (1 - 2.0**-24 - case[FINAL]).astype(np.float32)
-    after = outputs_of(backend, CHAIN_FROM_LOGITS, {**case, FINAL: flipped})
-    require_equal("num_accepted_drafts", after["num_accepted_drafts"], before["num_accepted_drafts"])
-    coins = case["uniform_samples"].copy()
-    for (first, last), count in zip(rows_of(case), before["num_accepted_drafts"].tolist(), strict=True):
-        coins[first + count + 1 : last] = 0
-    unused = outputs_of(backend, CHAIN_FROM_LOGITS, {**case, "uniform_samples": coins})
-    require_equal("output_tokens under other unused coins", unused["output_tokens"], before["output_tokens"])
-
-
 def equal_rows_accept_every_draft(sampler: str, backend: Backend, case: Case) -> None:
     """Where the draft's rows are the target's, at one temperature and without filters, possible drafts are accepted."""
-    rows = [row + request for request, (first, last) in enumerate(rows_of(case)) for row in range(first, last)]
-    logits = case["target_logits"][rows]
+    logits = case["target_logits"][rows_of_drafts(case)]
     tokens = np.where(case["draft_tokens"] >= 0, logits.astype(np.float32).argmax(axis=1), -1)
     agreed = {
         **case,
@@ -282,9 +238,7 @@ def equal_rows_accept_every_draft(sampler: str, backend: Backend, case: Case) ->
         "uniform_samples": np.minimum(case["uniform_samples"], np.float32(_SURE)),
         **dict.fromkeys(("top_k", "top_p", "min_p")),
     }
-    counts = outputs_of(backend, sampler, agreed)["num_accepted_drafts"]
-    expected = [int(np.cumprod(tokens[first:last] >= 0).sum()) for first, last in rows_of(case)]
-    require_equal("num_accepted_drafts", counts, expected)
+    require_all_accepted(sampler, backend, agreed)
 
 
 def a_rejection_that_leaves_nothing_draws_a_possible_token(sampler: str, backend: Backend, case: Case) -> None:
@@ -306,41 +260,40 @@ def _require_possible(case: Case, outputs: Case) -> None:
         require(row[token] > -np.inf, f"the logit of the token of request {request}", row[token], "finite")
 
 
-_equal_rows = logit_strategies.rows_that_leave_nothing
-_unlikely_drafts = logit_strategies.unlikely_drafts_of_equal_rows
+def shared_laws(group: str, sampler: str, chains: Strategy, whole_chains: Strategy) -> tuple[Property, ...]:
+    """Return what holds of every sampler of chains from logits, of chains of its strategies."""
+    laws = (
+        (drafts_and_one_possible_token_come_out, chains, "P07"),
+        (a_draft_that_its_own_row_forbids_is_rejected, whole_chains, "P07"),
+        (a_rejection_that_leaves_nothing_draws_a_possible_token, logit_strategies.rows_that_leave_nothing, "P07"),
+        (equal_rows_emit_a_possible_token, logit_strategies.unlikely_drafts_of_equal_rows, "P07"),
+        (equal_rows_accept_every_draft, whole_chains, "P06"),
+        (certain_drafts_need_no_rows, whole_chains, "P63"),
+        (greedy_chains_follow_the_largest_logits, whole_chains, "P12"),
+        (a_column_beyond_the_vocabulary_takes_its_share, whole_chains, "P13"),
+        (a_temperature_divides_its_own_rows, chains, "P13"),
+        (forbidden_columns_change_nothing, chains, "P37"),
+        (tokens_that_the_draft_lacks_are_forbidden_ones, whole_chains, "P37"),
+        (a_padded_tail_ends_the_draft, chains, "P37"),
+        (chains_are_sampled_one_by_one, chains, "P31"),
+    )
+    return tuple(state(group, of_sampler(sampler, law), drawn, (sampler,), number) for law, drawn, number in laws)
+
+
+_chains = logit_strategies.chain_speculative_sampling_from_logits
+_whole_chains = partial(_chains, is_whole=True)
 _only_liked = logit_strategies.drafts_that_only_the_target_likes
 
-
-def _chains() -> SearchStrategy[Case]:
-    return logit_strategies.chain_speculative_sampling_from_logits()
-
-
-def _whole_chains() -> SearchStrategy[Case]:
-    return logit_strategies.chain_speculative_sampling_from_logits(is_whole=True)
-
-
+_GROUP = "chains_from_logits"
 _CHAIN = (CHAIN_FROM_LOGITS,)
-_PARTS = (CHAIN_FROM_LOGITS, "target_probabilities", "chain_speculative_sampling")
-_state = partial(state, "chains_from_logits")
+_PARTS = (CHAIN_FROM_LOGITS, "target_probabilities", CHAIN_SAMPLER)
 _of_chains = partial(of_sampler, CHAIN_FROM_LOGITS)
 
 PROPERTIES = (
-    _state(chains_are_softmax_filters_and_chain, _whole_chains, _PARTS, "P13"),
-    _state(_of_chains(drafts_and_one_possible_token_come_out), _chains, _CHAIN, "P07"),
-    _state(_of_chains(a_draft_that_its_own_row_forbids_is_rejected), _whole_chains, _CHAIN, "P07"),
-    _state(a_draft_that_only_the_target_likes_is_drawn, _only_liked, _CHAIN, "P07"),
-    _state(_of_chains(a_rejection_that_leaves_nothing_draws_a_possible_token), _equal_rows, _CHAIN, "P07"),
-    _state(_of_chains(equal_rows_emit_a_possible_token), _unlikely_drafts, _CHAIN, "P07"),
-    _state(_of_chains(equal_rows_accept_every_draft), _whole_chains, _CHAIN, "P06"),
-    _state(_of_chains(certain_drafts_need_no_rows), _whole_chains, _CHAIN, "P63"),
-    _state(_of_chains(greedy_chains_follow_the_largest_logits), _whole_chains, _CHAIN, "P12"),
-    _state(_of_chains(possible_drafts_are_accepted_at_a_coin_of_0), _whole_chains, _CHAIN, "P06"),
-    _state(_of_chains(a_column_beyond_the_vocabulary_takes_its_share), _whole_chains, _CHAIN, "P13"),
-    _state(_of_chains(a_temperature_divides_its_own_rows), _chains, _CHAIN, "P13"),
-    _state(_of_chains(forbidden_columns_change_nothing), _chains, _CHAIN, "P37"),
-    _state(_of_chains(tokens_that_the_draft_lacks_are_forbidden_ones), _whole_chains, _CHAIN, "P37"),
-    _state(_of_chains(a_padded_tail_ends_the_draft), _chains, _CHAIN, "P37"),
-    _state(rows_after_the_last_token_do_not_matter, _whole_chains, _CHAIN, "P09"),
-    _state(_of_chains(chains_are_sampled_one_by_one), _chains, _CHAIN, "P31"),
-    _state(final_coin_draws_the_token_after_the_drafts, _chains, _CHAIN, "P09"),
+    state(_GROUP, chains_are_softmax_filters_and_chain, _whole_chains, _PARTS, "P13"),
+    *shared_laws(_GROUP, CHAIN_FROM_LOGITS, _chains, _whole_chains),
+    state(_GROUP, a_draft_that_only_the_target_likes_is_drawn, _only_liked, _CHAIN, "P07"),
+    state(_GROUP, possible_drafts_are_accepted_at_a_coin_of_0, _whole_chains, _CHAIN, "P06"),
+    state(_GROUP, _of_chains(rows_after_the_last_token_do_not_matter), _whole_chains, _CHAIN, "P09"),
+    state(_GROUP, _of_chains(final_coin_draws_the_token_after_the_drafts), _chains, _CHAIN, "P09"),
 )

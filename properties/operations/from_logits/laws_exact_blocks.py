@@ -9,8 +9,12 @@ from specsim.properties.distribution import Coins, Outcome
 from specsim.properties.laws.checks import state
 from specsim.properties.laws.sampling_cells import AS_A_BLOCK, slack_from_logits
 from specsim.properties.operations.acceptance.laws_exact_blocks import SHARPEST, off_zero, require_shares_of_fronts
-from specsim.properties.operations.acceptance.laws_exact_chains import Play, require_chain_law
-from specsim.properties.operations.from_logits.laws_exact_chains import playing_logits, require_independent_last_tokens
+from specsim.properties.operations.acceptance.laws_exact_chains import (
+    Play,
+    require_chain_law,
+    require_independent_last_tokens,
+)
+from specsim.properties.operations.from_logits.laws_exact_chains import playing_logits
 from specsim.properties.operations.from_logits.logit_chains import BLOCK_FROM_LOGITS
 from specsim.properties.strategies.logit_scenes import ChainLogitBatch, block_logit_batches
 
@@ -51,7 +55,8 @@ def fronts_from_logits_are_kept_by_their_share(backend: Backend, batch: ChainLog
 def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from what is left or from p."""
     play = playing_logit_blocks(backend, batch)
-    require_independent_last_tokens(batch, play, slack_of_logit_blocks(batch), AS_A_BLOCK)
+    slack = slack_of_logit_blocks(batch)
+    require_independent_last_tokens([scene.chain for scene in batch.scenes], play, slack, slack, AS_A_BLOCK)
 
 
 _BLOCK = (BLOCK_FROM_LOGITS,)

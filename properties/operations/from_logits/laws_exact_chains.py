@@ -7,19 +7,21 @@ import ml_dtypes
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.distribution import Coins, Outcome, enumerate_cells, every_pair, require_same_law
-from specsim.properties.laws.checks import Array, Case, require, state
+from specsim.properties.distribution import Coins, Outcome
+from specsim.properties.laws.checks import Array, Case, state
 from specsim.properties.laws.sampling_cells import (
-    TOKEN_BY_TOKEN,
-    ChainRule,
-    chain_axes,
     emitted_in_rows,
     slack_from_logits,
     split,
 )
-from specsim.properties.operations.acceptance.laws_exact_chains import Play, describe, last_shares, require_chain_law
-from specsim.properties.operations.from_logits.laws_exact_trees import logit_array
-from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS, FINAL
+from specsim.properties.operations.acceptance.chains import FINAL
+from specsim.properties.operations.acceptance.laws_exact_chains import (
+    Play,
+    require_chain_law,
+    require_independent_last_tokens,
+)
+from specsim.properties.operations.from_logits.laws_exact_trees import filter_arguments, logit_array
+from specsim.properties.operations.from_logits.logit_chains import CHAIN_FROM_LOGITS
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
     UNLIMITED,
@@ -27,6 +29,9 @@ from specsim.properties.strategies.logit_scenes import (
     ChainLogitScene,
     chain_logit_batches,
 )
+
+_NEUTRAL = {"top_k": UNLIMITED, "top_p": 1, "min_p": 0}
+"""What keeps every token."""
 
 
 def playing_logits(backend: Backend, batch: ChainLogitBatch, slack: Fraction, sampler: str = CHAIN_FROM_LOGITS) -> Play:
@@ -59,11 +64,9 @@ def logit_chain_case(
     target = [target_rows(scene, draft) for scene, draft in zip(scenes, drafts, strict=True)]
     draft = [draft_rows(scene, draft, batch.draft_vocab) for scene, draft in zip(scenes, drafts, strict=True)]
     padded = [np.pad(rows[:, :-1], ((0, 0), (0, count))) for rows, count in zip(coins, padding, strict=True)]
-    filters = [scene.filters for scene in scenes]
-
-    def each(values: Sequence[float], dtype: type = np.float32) -> Array:
-        return np.repeat(np.array(values, dtype=dtype), counts)
-
+    filters = filter_arguments([scene.filters for scene in scenes], counts)
+    draft_scales = [one.draft_scale if one.chain.certain is None else 0 for one in scenes]
+    draft_temperature = np.array(draft_scales, dtype=np.float32) * np.float32(HALVING_TEMPERATURE)
     return {
         "draft_tokens": _tiled([np.array(one, dtype=np.int64) for one in tokens], counts),
         "cu_num_drafts": np.concatenate([[0], np.cumsum(np.repeat(lengths, counts))]).astype(np.int32),
@@ -73,13 +76,9 @@ def logit_chain_case(
         if batch.is_certain
         else _as(_tiled(draft, counts).reshape(-1, batch.draft_vocab), batch.is_half[1]),
         "target_logits": _as(_tiled(target, counts).reshape(-1, vocab_size), batch.is_half[0]),
-        "temperature": each([0.0 if one.is_greedy else HALVING_TEMPERATURE for one in filters]),
-        "top_k": _or_none(each([one.top_k for one in filters], np.int32), UNLIMITED),
-        "top_p": _or_none(each([float(one.top_p) for one in filters]), 1),
-        "min_p": _or_none(each([float(one.min_p) for one in filters]), 0),
-        "draft_temperature": each(
-            [0.0 if one.chain.certain is not None else HALVING_TEMPERATURE * one.draft_scale for one in scenes]
-        ),
+        "temperature": filters["temperature"],
+        **{name: _or_none(filters[name], neutral) for name, neutral in _NEUTRAL.items()},
+        "draft_temperature": np.repeat(draft_temperature, counts),
         "max_num_drafts": max(lengths),
     }
 
@@ -120,27 +119,8 @@ def chains_from_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitB
 def last_token_is_independent_of_other_coins(backend: Backend, batch: ChainLogitBatch) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
     slack = slack_from_logits(batch.scenes[0].chain.vocab_size)
-    require_independent_last_tokens(batch, playing_logits(backend, batch, slack), slack)
-
-
-def require_independent_last_tokens(
-    batch: ChainLogitBatch, play: Play, slack: Fraction, rule: ChainRule = TOKEN_BY_TOKEN
-) -> None:
-    """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
-    for place, scene in enumerate(batch.scenes):
-        chain = scene.chain
-        for draft, _ in chain.drafts():
-            axes = chain_axes(chain, draft, rule)
-            tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack)
-            (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
-            for number, others in enumerate(tried.tolist()):
-                law = finals.law_of(emitted[number * len(finals.coins) : (number + 1) * len(finals.coins)])
-                accepted = {len(sequence) - 1 for sequence in law}
-                what = f"drafts {list(draft)} at coins {others}, {describe(chain)}"
-                require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
-                (count,) = accepted
-                expected = {(*draft[:count], token): share for token, share in last_shares(chain, draft, count, rule)}
-                require_same_law(f"last token of {what}", law, expected)
+    chains = [scene.chain for scene in batch.scenes]
+    require_independent_last_tokens(chains, playing_logits(backend, batch, slack), slack, slack)
 
 
 _CHAIN = (CHAIN_FROM_LOGITS,)

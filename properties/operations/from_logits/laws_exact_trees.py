@@ -21,6 +21,7 @@ from specsim.properties.laws.sampling_cells import (
 from specsim.properties.operations.acceptance.laws_exact_trees import describe
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
+    Filters,
     Logits,
     LogitScene,
     logit_batches,
@@ -38,17 +39,19 @@ def logit_array(rows: Sequence[Logits]) -> Array:
 
 def sampling_arguments(scenes: Sequence[LogitScene], counts: Sequence[int]) -> Case:
     """Return the parameters of a batch in which each scene occurs so many times in a row."""
-    filters = [scene.filters for scene in scenes]
-    num_requests = sum(counts)
+    whole = np.ones(sum(counts), dtype=np.float32)
+    filters = filter_arguments([scene.filters for scene in scenes], counts)
+    return {**filters, "threshold_single": whole, "threshold_acc": whole}
+
+
+def filter_arguments(filters: Sequence[Filters], counts: Sequence[int]) -> Case:
+    """Return temperature and filters of a batch, each so many times in a row."""
+    temperature = [0.0 if one.is_greedy else HALVING_TEMPERATURE for one in filters]
     return {
-        "temperature": np.repeat(
-            np.array([0.0 if one.is_greedy else HALVING_TEMPERATURE for one in filters], dtype=np.float32), counts
-        ),
+        "temperature": np.repeat(np.array(temperature, dtype=np.float32), counts),
         "top_k": np.repeat(np.array([one.top_k for one in filters], dtype=np.int32), counts),
         "top_p": np.repeat(np.array([float(one.top_p) for one in filters], dtype=np.float32), counts),
         "min_p": np.repeat(np.array([float(one.min_p) for one in filters], dtype=np.float32), counts),
-        "threshold_single": np.ones(num_requests, dtype=np.float32),
-        "threshold_acc": np.ones(num_requests, dtype=np.float32),
     }
 
 

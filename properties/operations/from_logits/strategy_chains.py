@@ -1,6 +1,5 @@
 """Strategies of ragged chains straight from logits."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,17 @@ from specsim.contracts.chains import (
 )
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.operations.acceptance.strategy_chains import LARGEST_CHEAP_VOCABULARY, chain_block_verification
+from specsim.properties.operations.acceptance.strategy_chains import (
+    COINS as EXTREMES,
+)
+from specsim.properties.operations.acceptance.strategy_chains import (
+    LARGEST_CHEAP_VOCABULARY,
+    RowsRead,
+    chain_block_verification,
+    joined,
+    single_drafts,
+    with_unread_rows,
+)
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.distributions import uniform_coins, vocab_sizes, with_a_coin_of_0
@@ -39,7 +48,6 @@ LIKED = 80.0
 UNREAD = (None, 0.0, float("nan"), float("inf"), -float("inf"))
 """What stands in the rows that a chain's walk does not read: logits, equal ones, or what is no law."""
 
-RowsRead = Mapping[str, Callable[[Arguments], Array]]
 OF_WALKS: RowsRead = {"draft_logits": draft_logits_read, "target_logits": target_logits_read}
 OF_BLOCKS: RowsRead = {"draft_logits": block_draft_logits_read, "target_logits": block_target_logits_read}
 """Which rows of either side are read where drafts are judged one after another, and where they are judged together."""
@@ -53,7 +61,7 @@ def coins_of(kind: str, source: Bulk, width: int, is_telling: bool) -> Array:
     elif kind == "low":
         coins[:-1] /= 16
     elif kind == "extreme":
-        coins = np.array((0.0, COIN_STEP, LARGEST_COIN))[source.integers(width + 1, 0, 2)]
+        coins = np.array(EXTREMES)[source.integers(width + 1, 0, 2)]
     return coins.astype(np.float32)
 
 
@@ -130,21 +138,21 @@ def chain_speculative_sampling_from_logits(
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4))
     parameters = filters_of([chain.filters for chain in requests])
     arguments = {
-        "draft_tokens": _joined([chain.tokens for chain in requests]).astype(np.int64),
+        "draft_tokens": joined([chain.tokens for chain in requests], np.int64),
         "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
-        "uniform_samples": _joined([chain.coins[:-1] for chain in requests]).astype(np.float32),
+        "uniform_samples": joined([chain.coins[:-1] for chain in requests], np.float32),
         "uniform_samples_for_final_sampling": np.array([chain.coins[-1] for chain in requests], dtype=np.float32),
         "draft_logits": None
         if is_certain
-        else _joined([chain.draft_logits for chain in requests], draft_vocab).astype(draft_dtype),
-        "target_logits": _joined([chain.target_logits for chain in requests], vocab).astype(target_dtype),
+        else joined([chain.draft_logits for chain in requests], draft_dtype, draft_vocab),
+        "target_logits": joined([chain.target_logits for chain in requests], target_dtype, vocab),
         "temperature": parameters["temperature"],
         **{name: draw(mostly(st.just(parameters[name]), st.none(), one_in=4)) for name in ("top_k", "top_p", "min_p")},
         "draft_temperature": np.array([chain.draft_temperature for chain in requests], dtype=np.float32),
         "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
     }
     unread = draw(st.sampled_from(UNREAD))
-    return arguments if is_whole or unread is None else _with_unread_logits(arguments, unread, rows_read)
+    return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, rows_read)
 
 
 def chain_block_verification_from_logits(
@@ -190,16 +198,6 @@ def _logits_of(probabilities: Array, temperature: Array) -> Array:
     """Return logits of rows of probabilities at a temperature each; -inf of 0."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities.astype(np.float64)) * temperature[:, None].astype(np.float64)
-
-
-def _with_unread_logits(arguments: Arguments, value: float, rows_read: RowsRead) -> Arguments:
-    """Return the call with one value everywhere in the rows that its walk does not read."""
-    changed = dict(arguments)
-    for name, is_read in rows_read.items():
-        if arguments[name] is not None:
-            changed[name] = arguments[name].copy()
-            changed[name][~is_read(arguments)] = value
-    return changed
 
 
 def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
@@ -263,10 +261,6 @@ def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Ar
     return tokens
 
 
-def _joined(parts: list[Array], *trailing: int) -> Array:
-    return np.concatenate([np.zeros((0, *trailing)), *parts])
-
-
 @composite
 def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
     """Draw chains of one draft that neither side can choose, before rows that are the same on both."""
@@ -317,15 +311,12 @@ def _impossible_drafts(draw: DrawFn, count: int = 12) -> tuple[Array, Array]:
 def _single_drafts(draw: DrawFn, target: Array, drafts: Array, tokens: Array, least_coin: int = 0) -> Arguments:
     source, count = draw(bulk()), len(tokens)
     temperature = (source.integers(count, 1, 16) / 8).astype(np.float32)
+    coins, final_coins = (source.integers(count, least, 15) / 16 for least in (0, least_coin))
     return {
-        "draft_tokens": tokens,
-        "cu_num_drafts": np.arange(count + 1, dtype=np.int32),
-        "uniform_samples": (source.integers(count, 0, 15) / 16).astype(np.float32),
-        "uniform_samples_for_final_sampling": (source.integers(count, least_coin, 15) / 16).astype(np.float32),
+        **single_drafts(tokens, coins, final_coins),
         "draft_logits": drafts,
         "target_logits": target.repeat(2, axis=0),
         "temperature": temperature,
         **dict.fromkeys(("top_k", "top_p", "min_p")),
         "draft_temperature": temperature,
-        "max_num_drafts": 1,
     }

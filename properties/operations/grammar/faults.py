@@ -1,30 +1,25 @@
 """Faults in grammar masks, and in the walk that makes them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from specsim.host.grammar import Grammar, is_allowed
+from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
-    Function,
     Mutant,
     Named,
     given,
     instead,
+    mutants_of,
     of_the_first,
     returning,
-    unchecked,
+    with_arguments,
 )
 from specsim.topology import Topology
 
 Array = Any
-
-
-def _terminated_unasked(arguments: Named) -> None:
-    arguments["is_terminated"] = np.zeros_like(arguments["is_terminated"])
 
 
 def _flag_of_the_root(outputs: Named, arguments: Named) -> None:
@@ -118,51 +113,20 @@ def _tokens_wrap(arguments: Named) -> None:
     arguments["candidates"] = arguments["candidates"] % arguments["transitions"].shape[1]
 
 
-@dataclass(frozen=True)
-class Faults:
-    """A recursive walk by the book, but for the faults that are switched on."""
-
-    never_taken_back: bool = False
-    asks_when_complete: bool = False
-    stops_at_a_rejected_sibling: bool = False
-    root_taken_back: bool = False
-    root_alone: bool = False
-
-
-def _traversed(faults: Faults) -> Callable[[Function], Function]:
-    def traverse(
-        next_token: Sequence[int],
-        next_sibling: Sequence[int],
-        tokens: Sequence[int],
-        grammar: Grammar,
-        bitmask: Array,
-        vocab_size: int,
-    ) -> None:
-        def visit(node: int, parent: int) -> None:
-            is_reached = node == 0 or (tokens[node] < vocab_size and is_allowed(bitmask[parent], tokens[node]))
-            if is_reached:
-                if node > 0:
-                    grammar.accept(tokens[node])
-                if faults.asks_when_complete or not grammar.is_terminated():
-                    grammar.fill_bitmask(bitmask[node])
-                    if next_token[node] >= 0 and not faults.root_alone:
-                        visit(next_token[node], node)
-                if (node > 0 and not faults.never_taken_back) or (node == 0 and faults.root_taken_back):
-                    grammar.rollback(1)
-            if next_sibling[node] >= 0 and (is_reached or not faults.stops_at_a_rejected_sibling):
-                visit(next_sibling[node], parent)
-
-        visit(0, -1)
-
-    return unchecked(traverse)
-
-
 _MASK = "generate_token_bitmask"
-_TRAVERSE = "traverse_tree"
+_SIBLING = """
+if next_sibling[node] >= 0:
+    stack.append((next_sibling[node], parent))
+"""
+_READ = """
+if not is_root:
+    grammar.accept(tokens[node])
+    stack.append((ended, 0))
+"""
 
 MUTANTS = (
     Mutant("R12", _MASK, "A root without constraint frees all nodes.", returning(_flag_of_the_root)),
-    Mutant("R14", _MASK, "A complete text is asked for a mask.", given(_terminated_unasked)),
+    Mutant("R14", _MASK, "A complete text is asked for a mask.", with_arguments(is_terminated=np.zeros_like)),
     Mutant("OWN-357", _MASK, "The grammar reads the last token of a path only.", instead(_masked(_last_token_only))),
     Mutant("S12", _MASK, "Masks are one token late.", instead(_masked(_one_token_late))),
     Mutant(
@@ -181,14 +145,20 @@ MUTANTS = (
     Mutant("OWN-330", _MASK, "Without a grammar nothing is allowed.", returning(_nothing_without_grammar)),
     Mutant("OWN-331", _MASK, "Bits past the vocabulary are set.", returning(_padding_allowed)),
     Mutant("OWN-332", _MASK, "Tokens beyond the vocabulary wrap.", given(_tokens_wrap)),
-    Mutant("OWN-333", _TRAVERSE, "Tokens are never taken back.", _traversed(Faults(never_taken_back=True))),
-    Mutant("OWN-334", _TRAVERSE, "A complete text is asked for a mask.", _traversed(Faults(asks_when_complete=True))),
-    Mutant(
-        "OWN-335",
-        _TRAVERSE,
-        "Siblings after a rejected one are not visited.",
-        _traversed(Faults(stops_at_a_rejected_sibling=True)),
+    *mutants_of(
+        "traverse_tree",
+        ("OWN-333", "Tokens are never taken back.", edited("grammar.rollback(1)", "")),
+        ("OWN-334", "A complete text is asked for a mask.", edited("not grammar.is_terminated()", "True")),
+        (
+            "OWN-335",
+            "Siblings after a rejected one are not visited.",
+            edited(_SIBLING, "", _READ, f"{_SIBLING}\n{_READ}"),
+        ),
+        ("OWN-450", "Only the root gets a mask.", edited("next_token[node] >= 0", "False")),
+        (
+            "OWN-336",
+            "The root's token is taken back.",
+            edited("stack = [(0, ended)]", "stack = [(ended, 0), (0, ended)]"),
+        ),
     ),
-    Mutant("OWN-450", _TRAVERSE, "Only the root gets a mask.", _traversed(Faults(root_alone=True))),
-    Mutant("OWN-336", _TRAVERSE, "The root's token is taken back.", _traversed(Faults(root_taken_back=True))),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
@@ -108,10 +107,7 @@ def state_after(case: Case, first: int, path: Sequence[int], tokens: Sequence[in
     return first
 
 
-def _calls() -> SearchStrategy[Case]:
-    return grammar_strategies.generate_token_bitmask()
-
-
+_calls = grammar_strategies.generate_token_bitmask
 PROPERTIES = (
     state("grammar", rows_are_those_of_a_fresh_grammar, _calls, (_MASK,), "P53"),
     state("grammar", masks_are_made_one_by_one, _calls, (_MASK,), "P31"),

@@ -1,7 +1,8 @@
 """Laws of the target's rows: temperature and filters of the request that a row belongs to."""
 
+from functools import partial
+
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import largest_exponents, rounding_bound
@@ -117,18 +118,9 @@ def _cut(row: Array, is_kept: Array) -> tuple[Array, float]:
     return kept / kept.sum(), float(gap)
 
 
-def _calls() -> SearchStrategy[Case]:
-    return row_strategies.target_probabilities()
-
-
-def _cutting_calls() -> SearchStrategy[Case]:
-    return row_strategies.target_probabilities(of_request=filters.cutting_filters(), one_in=2)
-
-
-def _greedy_calls() -> SearchStrategy[Case]:
-    return row_strategies.target_probabilities(of_request=filters.filters(greedy_one_in=2))
-
-
+_calls = row_strategies.target_probabilities
+_cutting_calls = partial(_calls, of_request=filters.cutting_filters(), one_in=2)
+_greedy_calls = partial(_calls, of_request=filters.filters(greedy_one_in=2))
 _TARGET = ("target_probabilities",)
 
 PROPERTIES = (

@@ -1,55 +1,15 @@
 """Faults in sampled verify: rows that the target did not draw, other noise, and walks that are not along the draws."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from specsim.host.noise import stream_key, stream_uniforms
-from specsim.properties.mutants.record import (
-    Function,
-    Mutant,
-    Named,
-    given,
-    instead,
-    mutants_of,
-    returning,
-    with_arguments,
-)
-from specsim.properties.operations.verify.faults import children_after, walking
-from specsim.reference.probabilities import target_probabilities
-from specsim.reference.sampled_verify import race_times
+from specsim.host.noise import stream_uniforms
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, returning, with_arguments
+from specsim.properties.operations.verify.faults import BONUS, TOKENS_ARE_OUTPUT
 
 MASK = 2**32 - 1
-
-
-def _of_the_first_child(arguments: Named, request: int, node: int) -> Any:
-    """Draw once more at a mismatch: where all rows are alike, the draw of another row is a fresh one."""
-    children = children_after(arguments, request, node)
-    return arguments["target_predict"][request, children[0] if children else node]
-
-
-def _of_siblings_before(arguments: Named, request: int, node: int, child: int) -> Any:
-    """Draw once more for every child after the first."""
-    before = [node, *children_after(arguments, request, node)]
-    return arguments["target_predict"][request, before[before.index(child) - 1]]
-
-
-def _after_the_last_child(arguments: Named, request: int, node: int) -> Any:
-    """Return the draw that the last child was compared with."""
-    before = [node, *children_after(arguments, request, node)]
-    return arguments["target_predict"][request, before[max(len(before) - 2, 0)]]
-
-
-def _past_a_mismatch(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
-    """Return children, the first of which counts as drawn where its own first child is drawn after it."""
-    chosen, tokens = arguments["target_predict"][request], arguments["candidates"][request]
-    matching = [child for child in siblings if tokens[child] == chosen[node]]
-    below = children_after(arguments, request, siblings[0])[:1] if siblings and not matching else []
-    if below and tokens[below[0]] == chosen[siblings[0]]:
-        # NOTE: the walk compares with the choice after the node, so that the choice is made to fit.
-        chosen[node] = tokens[siblings[0]]
-    return siblings
 
 
 def _largest(arguments: Named) -> Any:
@@ -67,85 +27,83 @@ def _first_token_greedy(outputs: Named, arguments: Named) -> None:
         outputs["target_predict"] = _largest(arguments)
 
 
-def _always_warm(arguments: Named) -> None:
-    temperature = arguments["temperature"]
-    arguments["temperature"] = np.where(temperature > 0, np.float32(1), temperature).astype(np.float32)
-
-
-def _seed_of_the_batch_row(arguments: Named) -> None:
-    seeds = arguments["seeds"]
-    arguments["seeds"] = seeds ^ np.arange(len(seeds), dtype=np.int64)
-
-
 def _position_of_the_node_number(arguments: Named) -> None:
     positions = arguments["positions"]
     if positions.size:
         arguments["positions"] = np.minimum(positions[:, :1], MASK - 2**16) + np.arange(positions.shape[1])
 
 
-def _seeds_and_positions_added(arguments: Named) -> None:
-    seeds, positions = arguments["seeds"], arguments["positions"]
-    arguments["positions"] = (positions + seeds[:, None] % MASK) % (MASK - 1)
-    arguments["seeds"] = np.zeros_like(seeds)
+_FRESH_BONUS = """
+first = retrieve_next_token[request, last]
+predict[retrieve_index[request, last]] = target_predict[request, first if first >= 0 else last]
+"""
 
 
-def _racing(
-    key_of: Callable[[int, int], Any] = lambda seed, position: stream_key("token", seed, position + 1),
-    exponential: Callable[[Any], Any] = lambda uniform: -np.log1p(-uniform),
-) -> Callable[[Function], Function]:
-    """Inject races with other keys, or other times."""
+DIFFS = """
+    @@ verify_tree_greedy
+    OWN-4201 Every child is compared with a draw of its own.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + node, row = retrieve_next_token[request, last], last
+    + while node != -1 and candidates[request, node] != target_predict[request, row]:
+    +     node, row = retrieve_next_sibling[request, node], node
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    + row, node = last, retrieve_next_token[request, last]
+    + while node != -1 and retrieve_next_sibling[request, node] != -1:
+    +     row, node = node, retrieve_next_sibling[request, node]
+    + predict[retrieve_index[request, last]] = target_predict[request, row]
+    OWN-4202 The walk goes on after a mismatch.
+      node = retrieve_next_token[request, last]
+      while node != -1 and candidates[request, node] != target_predict[request, last]:
+          node = retrieve_next_sibling[request, node]
+    + first = retrieve_next_token[request, last]
+    + below = retrieve_next_token[request, first] if first >= 0 else -1
+    + if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
+    +     node = first
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    @@ sample_target_predict
+    OWN-4212 Arrivals are uniform.
+    - arrivals(key, axes["vocab"]) => uniforms(key, axes["vocab"])
+    OWN-4206 The key has the row of the batch.
+    - int(seeds[request]) => int(seeds[request]) ^ request
+    OWN-4208 Seed and position are added up.
+    - int(seeds[request]) => 0
+    - int(positions[request, node]) => (int(positions[request, node]) + int(seeds[request]) % 4294967295) % 4294967294
+    OWN-4210 The key has the position of the node, not of its token.
+    - int(positions[request, node]) + 1 => int(positions[request, node])
+    OWN-4211 The noise is that of drafts.
+    - "token" => "draft"
+"""
 
-    def draw(**arguments: Any) -> Any:
-        seeds, positions = arguments.pop("seeds"), arguments.pop("positions")
-        num_nodes = positions.shape[1]
-        rows = target_probabilities(**arguments, num_draft_tokens=num_nodes)
-        drawn = np.zeros(positions.shape, dtype=np.int64)
-        for request, node in np.ndindex(*positions.shape):
-            row = rows[request * num_nodes + node]
-            uniform = stream_uniforms(key_of(int(seeds[request]), int(positions[request, node])), len(row))
-            drawn[request, node] = np.argmin(race_times(row, exponential(uniform)))
-        return drawn
-
-    return instead(draw)
-
-
-_DRAW, _WALK = "sample_target_predict", "verify_tree_greedy"
-
-MUTANTS: tuple[Mutant, ...] = (
+MUTANTS = (
     *mutants_of(
-        _WALK,
-        ("OWN-4200", "At a mismatch a fresh token is drawn.", walking(bonus_after=_of_the_first_child)),
-        (
-            "OWN-4201",
-            "Every child is compared with a draw of its own.",
-            walking(chosen_after=_of_siblings_before, bonus_after=_after_the_last_child),
-        ),
-        ("OWN-4202", "The walk goes on after a mismatch.", walking(children_of=_past_a_mismatch)),
+        "verify_tree_greedy",
+        # Where all rows are alike, the draw of another row is a fresh one.
+        ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
     ),
     *mutants_of(
-        _DRAW,
+        "sample_target_predict",
         (
             "OWN-4203",
             "Drafts are judged by the largest logit, the last row is drawn.",
             returning(_drafts_judged_greedily),
         ),
-        ("OWN-4204", "Rows are drawn at temperature 1.", given(_always_warm)),
+        (
+            "OWN-4204",
+            "Rows are drawn at temperature 1.",
+            with_arguments(temperature=lambda values: np.where(values > 0, np.float32(1), values)),
+        ),
         ("OWN-4205", "The token after a prompt is the largest logit.", returning(_first_token_greedy)),
-        ("OWN-4206", "The key has the row of the batch.", given(_seed_of_the_batch_row)),
         ("OWN-4207", "The key has the number of the node.", given(_position_of_the_node_number)),
-        ("OWN-4208", "Seed and position are added up.", given(_seeds_and_positions_added)),
         ("OWN-4209", "Half of the seed is left out.", with_arguments(seeds=lambda seeds: seeds & MASK)),
-        (
-            "OWN-4210",
-            "The key has the position of the node, not of its token.",
-            _racing(key_of=lambda seed, position: stream_key("token", seed, position)),
-        ),
-        (
-            "OWN-4211",
-            "The noise is that of drafts.",
-            _racing(key_of=lambda seed, position: stream_key("draft", seed, position + 1)),
-        ),
-        ("OWN-4212", "Arrivals are uniform.", _racing(exponential=lambda uniform: uniform)),
         ("OWN-4213", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
         (
             "OWN-4214",
@@ -153,4 +111,5 @@ MUTANTS: tuple[Mutant, ...] = (
             with_arguments(temperature=lambda values: np.where(values == 0, np.float32(1), values)),
         ),
     ),
+    *edits_of(DIFFS, uniforms=stream_uniforms),
 )

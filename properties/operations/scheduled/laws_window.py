@@ -7,6 +7,8 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, states
+from specsim.properties.laws.links import links_of_chains
+from specsim.properties.operations.acceptance.chains import taken
 from specsim.properties.operations.scheduled import strategy as strategies
 
 _WINDOW, _SCATTER = ("ragged_verify_window",), ("scatter_compact_to_strided",)
@@ -159,18 +161,8 @@ def sampled_cuts_do_not_need_the_rest(backend: Backend, case: Case) -> None:
 def a_cut_chain_accepts_what_the_cap_keeps(backend: Backend, case: Case) -> None:
     """A chain of the scheduled drafts alone accepts, by the same coins, those that the cap leaves of the whole one."""
     chains, lens = case["chains"], case["verify_lens"]
-    starts = list(pairwise(chains["cu_num_drafts"].tolist()))
-    drafts, rows = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for request, ((start, _), own) in enumerate(zip(starts, lens.tolist(), strict=True)):
-        drafts = np.append(drafts, np.arange(start, start + own - 1))
-        rows = np.append(rows, np.arange(start + request, start + request + own))
-    by_draft = ("draft_tokens", "uniform_samples", "draft_probs")
-    cut = {
-        **chains,
-        **{name: None if chains[name] is None else chains[name][drafts] for name in by_draft},
-        "cu_num_drafts": np.cumsum([0, *(lens - 1)]).astype(np.int32),
-        "target_probs": chains["target_probs"][rows],
-    }
+    ends = chains["cu_num_drafts"][:-1] + lens - 1
+    cut = taken(chains, range(len(lens)), ends.tolist())
     fresh = outputs_of(backend, "chain_speculative_sampling", cut)
     for request, kept in enumerate(_sample(backend, case, chains["target_probs"])):
         require_equal(f"drafts of request {request}", fresh["num_accepted_drafts"][request], len(kept) - 1)
@@ -209,21 +201,10 @@ def _padded(backend: Backend, case: Case) -> Array:
 
 def _walk_greedily(backend: Backend, candidates: Array, target: Array) -> tuple[Array, Array]:
     """Return accepted drafts and the token after them of chains that the target saw whole."""
-    num_requests, width = candidates.shape
-    alone = np.full((num_requests, width), -1, dtype=np.int64)
-    following = alone.copy()
-    following[:, :-1] = np.arange(1, width)
-    links = {
-        "candidates": candidates,
-        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
-        "retrieve_next_token": following,
-        "retrieve_next_sibling": alone,
-        "target_predict": target,
-        "num_steps": width - 1,
-    }
+    links = {**links_of_chains(candidates), "target_predict": target, "num_steps": candidates.shape[1] - 1}
     walked = outputs_of(backend, "verify_tree_greedy", links)
     count = walked["num_accepted_drafts"]
-    last = walked["accept_index"][np.arange(num_requests), count]
+    last = walked["accept_index"][np.arange(len(count)), count]
     return count, walked["predict"][last]
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning, with_outputs
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, Named, edits_of, given, mutants_of, returning, with_outputs
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 from specsim.topology import Topology
 
@@ -15,61 +16,19 @@ CONFIGURED_WIDTH = 4
 TILE = 8
 
 
-def walking(
-    children_of: Any = lambda siblings, arguments, request, node: siblings,
-    chosen_after: Any = lambda arguments, request, node, child: arguments["target_predict"][request, node],
-    bonus_after: Any = lambda arguments, request, node: arguments["target_predict"][request, node],
-) -> Callable[[Function], Function]:
-    """Inject a walk like the correct one, but among other children, along other choices, or to another bonus token."""
-
-    def verify(**arguments: Any) -> tuple[Array, Array, Array]:
-        candidates, num_steps = arguments["candidates"], arguments["num_steps"]
-        num_requests, num_nodes = candidates.shape
-        predict = np.zeros(num_requests * num_nodes, dtype=np.int32)
-        accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
-        num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
-        for request in range(num_requests):
-            path = [0]
-            while len(path) <= num_steps:
-                node = path[-1]
-                children = children_of(children_after(arguments, request, node), arguments, request, node)
-                matching = [n for n in children if candidates[request, n] == chosen_after(arguments, request, node, n)]
-                if not matching:
-                    break
-                path.append(matching[0])
-            for place, node in enumerate(path):
-                accept_index[request, place] = request * num_nodes + node
-                follows = path[place + 1] if place + 1 < len(path) else node
-                predict[request * num_nodes + node] = (
-                    candidates[request, follows] if follows != node else bonus_after(arguments, request, node)
-                )
-            num_accepted_drafts[request] = len(path) - 1
-        return predict, accept_index, num_accepted_drafts
-
-    return instead(verify)
+def children_of(next_token: Any, next_sibling: Any) -> Any:
+    """Return the children of every node of a tree, in the order of its links."""
+    return Topology.from_links(next_token, next_sibling).children
 
 
-def children_after(arguments: Named, request: int, node: int) -> list[int]:
-    """Return the children of a node of a request, in order."""
-    links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
-    return list(Topology.from_links(*links).children[node])
-
-
-def _links_lead_on(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
-    return [child for before, child in zip([node, *siblings], siblings, strict=False) if child > before]
-
-
-def _up_to_a_larger_token(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
-    tokens, chosen = arguments["candidates"][request], arguments["target_predict"][request, node]
-    return list(takewhile(lambda child: tokens[child] <= chosen, siblings))
-
-
-def _of_the_draft_itself(arguments: Named, request: int, node: int, child: int) -> Any:
-    return arguments["target_predict"][request, node] if node else arguments["candidates"][request, child]
-
-
-def _of_the_child(arguments: Named, request: int, node: int, child: int) -> Any:
-    return arguments["target_predict"][request, child]
+def _among(children: str, **names: Any) -> Callable[[Function], Function]:
+    """Inject a search among other children than those below the last node."""
+    search = f"""
+    below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    chosen = target_predict[request, last]
+    node = next((child for child in {children} if candidates[request, child] == chosen), -1)
+    """
+    return edited(SEARCH, search, children_of=children_of, **names)
 
 
 def _rows_by_request_number(arguments: Named) -> None:
@@ -82,141 +41,139 @@ def _rows_by_request_number(arguments: Named) -> None:
 def _all_matches_counted(outputs: Named, arguments: Named) -> None:
     for request, tokens in enumerate(arguments["candidates"].tolist()):
         chosen = arguments["target_predict"][request]
-        pairs = [(node, child) for node in range(len(tokens)) for child in children_after(arguments, request, node)]
+        links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
+        pairs = [(node, child) for node, below in enumerate(children_of(*links)) for child in below]
         matches = sum(tokens[child] == chosen[node] for node, child in pairs)
         most = arguments["num_steps"]
         outputs["num_accepted_drafts"][request] = max(min(matches, most), outputs["num_accepted_drafts"][request])
-
-
-def _bonus_counted(outputs: Named, arguments: Named) -> None:
-    outputs["num_accepted_drafts"] = outputs["num_accepted_drafts"] + np.int32(1)
-
-
-def _one_step_fewer(correct: Function) -> Function:
-    def inject(outputs: Named, arguments: Named) -> None:
-        if arguments["num_steps"] > 0:
-            fewer = correct(**{**arguments, "num_steps": arguments["num_steps"] - 1})
-            outputs["predict"], outputs["num_accepted_drafts"] = fewer[0], fewer[2]
-            outputs["accept_index"][:, :-1] = fewer[1]
-            outputs["accept_index"][:, -1] = -1
-
-    return returning(inject)(correct)
-
-
-def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
-    accept_index, width = outputs["accept_index"], arguments["candidates"].shape[1]
-    outputs["accept_index"] = np.where(accept_index >= 0, accept_index % width, -1).astype(np.int32)
-
-
-def _keyed_by_the_child(outputs: Named, arguments: Named) -> None:
-    predict = np.zeros_like(outputs["predict"])
-    for row in outputs["accept_index"].tolist():
-        path = [node for node in row if node >= 0]
-        for before, node in zip(path, [*path[1:], path[-1]], strict=True):
-            predict[node] = outputs["predict"][before]
-    outputs["predict"] = predict
-
-
-def _bonus_of_the_root(outputs: Named, arguments: Named) -> None:
-    for request, row in enumerate(outputs["accept_index"].tolist()):
-        last = max(row)
-        outputs["predict"][last] = arguments["target_predict"][request, 0]
-
-
-def _largest_of_blocks(logits: Array) -> Array:
-    chosen = np.zeros(len(logits), dtype=np.int64)
-    for row, values in enumerate(logits):
-        blocks = [values[start : start + TILE] for start in range(0, len(values), TILE)]
-        best = int(np.argmax([block.max() for block in blocks]))
-        chosen[row] = int(np.argmax(blocks[best]))
-    return chosen
-
-
-def _ties_by_higher_id(logits: Array) -> Array:
-    return (logits.shape[1] - 1 - np.argmax(logits[:, ::-1], axis=1)).astype(np.int64)
-
-
-def _row_offsets_wrap(logits: Array) -> Array:
-    flat, width = logits.reshape(-1), logits.shape[1]
-    rows = [flat[start % 32 : start % 32 + width] for start in range(0, logits.size, width)]
-    return np.array([np.argmax(row) for row in rows], dtype=np.int64)
-
-
-def _lengths_with(change: Any) -> Any:
-    def changed(outputs: Named, arguments: Named) -> None:
-        requests = max(len(arguments["seq_lens"]), 1)
-        lengths = np.asarray(change(arguments, outputs["cache_seqlens"], arguments["num_tokens"] // requests))
-        outputs["cache_seqlens"] = lengths.astype(np.int32)
-        outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
-
-    return changed
-
-
-def _width_from_configuration(outputs: Named, arguments: Named) -> None:
-    requests = len(arguments["seq_lens"])
-    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
-    lengths = np.asarray(arguments["seq_lens"]) + CONFIGURED_WIDTH
-    outputs["cache_seqlens"] = lengths.astype(np.int32)
-    outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
-
-
-def _query_stride_from_configuration(outputs: Named, arguments: Named) -> None:
-    requests = len(arguments["seq_lens"])
-    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
 
 
 def _largest_of_nothing(arguments: Named) -> None:
     max(arguments["seq_lens"].tolist())
 
 
-def _keys_start_late(outputs: Named, arguments: Named) -> None:
-    offsets = outputs["cu_seqlens_k"]
-    outputs["cu_seqlens_k"] = np.append(offsets[1:], offsets[-1:]).astype(np.int32)
+_IS_OTHER = "candidates[request, node] != target_predict[request, last]"
+SEARCH = f"""
+node = retrieve_next_token[request, last]
+while node != -1 and {_IS_OTHER}:
+    node = retrieve_next_sibling[request, node]
+"""
+BONUS = "predict[retrieve_index[request, last]] = target_predict[request, last]"
+_OUTPUT_AND_COUNT = f"{BONUS}\nnum_accepted_drafts[request] += 1"
+TOKENS_ARE_OUTPUT = (
+    _OUTPUT_AND_COUNT,
+    _OUTPUT_AND_COUNT.replace("target_predict[request, last]", "candidates[request, node]"),
+)
+"""What outputs the accepted drafts themselves, where they need not be the target's choices."""
 
+
+DIFFS = """
+    @@ verify_tree_greedy
+    OWN-48 Of equal siblings the higher wins.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in below[::-1] if candidates[request, child] == chosen), -1)
+    OWN-391 Siblings are tried by ascending number.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in sorted(below) if candidates[request, child] == chosen), -1)
+    OWN-49 Only the first child is tried.
+    - node = retrieve_next_token[request, last]
+    - while node != -1 and candidates[request, node] != target_predict[request, last]:
+    -     node = retrieve_next_sibling[request, node]
+    + below = children_of(retrieve_next_token[request], retrieve_next_sibling[request])[last]
+    + chosen = target_predict[request, last]
+    + node = next((child for child in below[:1] if candidates[request, child] == chosen), -1)
+    V16 The first draft is accepted unverified.
+    - candidates[request, node] != target_predict[request, last]
+    + last and candidates[request, node] != target_predict[request, last]
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    V03 A child is tested against its own row, not its parent's.
+    - candidates[request, node] != target_predict[request, last]
+    + candidates[request, node] != target_predict[request, node]
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    OWN-50 The walk ends one step early.
+    - range(num_steps) => range(num_steps - 1)
+    OWN-51 Accepted nodes are numbered within the request.
+    - retrieve_index[request, 0] => 0
+    - accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]
+    + accept_index[request, num_accepted_drafts[request]] = node
+    OWN-53 Output is keyed by the child that follows.
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, node]] = target_predict[request, last]
+    + num_accepted_drafts[request] += 1
+    OWN-54 The bonus token comes from the root's row.
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    - num_accepted_drafts[request] += 1
+    + predict[retrieve_index[request, last]] = candidates[request, node]
+    + num_accepted_drafts[request] += 1
+    - predict[retrieve_index[request, last]] = target_predict[request, last]
+    + predict[retrieve_index[request, last]] = target_predict[request, 0]
+    @@ argmax_target_predict
+    V30 The best block's local index is kept.
+    - logits[row].argmax() => logits[row].argmax() % 8
+    V19 Row offsets wrap at 32, as int32 does at 2**31.
+    - logits[row] => logits.reshape(-1)[row * logits.shape[1] % 32 :][: logits.shape[1]]
+    OWN-55 Ties go to the higher id.
+    - logits[row].argmax() => logits.shape[1] - 1 - logits[row, ::-1].argmax()
+    @@ target_verify_metadata
+    G10 Tokens per request are the configured tree width.
+    - axes["tokens_per_request"] => 4
+    @@ target_verify_metadata in lay_out_verify
+    OWN-56 Query offsets keep the configured stride.
+    - cu_seqlens_q[request] + num_queries[request] => cu_seqlens_q[request] + 4
+    PV12 A verify adds one position, however many tokens it holds.
+    - seq_lens[request] + num_queries[request] => seq_lens[request] + 1
+    OWN-57 Lengths have already advanced.
+    - seq_lens[request] + num_queries[request] => seq_lens[request] + num_queries[request] + num_queries[request]
+"""
 
 MUTANTS = (
     *mutants_of(
         "verify_tree_greedy",
-        ("V16", "The first draft is accepted unverified.", walking(chosen_after=_of_the_draft_itself)),
-        ("V03", "A child is tested against its own row, not its parent's.", walking(chosen_after=_of_the_child)),
         ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
         ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
-        ("PV05", "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
-        ("OWN-48", "Of equal siblings the higher wins.", walking(lambda siblings, *_: siblings[::-1])),
-        ("OWN-391", "Siblings are tried by ascending number.", walking(lambda siblings, *_: sorted(siblings))),
-        ("OWN-392", "A link to a smaller number is taken for the end.", walking(_links_lead_on)),
-        ("OWN-397", "A sibling with a larger token ends the search.", walking(_up_to_a_larger_token)),
-        ("OWN-49", "Only the first child is tried.", walking(lambda siblings, *_: siblings[:1])),
-        ("OWN-50", "The walk ends one step early.", _one_step_fewer),
-        ("OWN-51", "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)),
+        (
+            "PV05",
+            "The count of drafts is counted up in place by the bonus.",
+            with_outputs(num_accepted_drafts=lambda counts: counts + np.int32(1)),
+        ),
+        (
+            "OWN-392",
+            "A link to a smaller number is taken for the end.",
+            _among("[child for before, child in zip([last, *below], below) if child > before]"),
+        ),
+        (
+            "OWN-397",
+            "A sibling with a larger token ends the search.",
+            _among("takewhile(lambda one: candidates[request, one] <= chosen, below)", takewhile=takewhile),
+        ),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
-        ("OWN-53", "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
-        ("OWN-54", "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
-    ),
-    *mutants_of(
-        "argmax_target_predict",
-        ("V30", "The best block's local index is kept.", instead(_largest_of_blocks)),
-        ("V19", "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
-        ("OWN-55", "Ties go to the higher id.", instead(_ties_by_higher_id)),
     ),
     *mutants_of(
         "target_verify_metadata",
-        ("G10", "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
-        ("OWN-56", "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)),
         ("G09", "The longest of no requests is asked for.", given(_largest_of_nothing)),
         (
-            "PV12",
-            "A verify adds one position, however many tokens it holds.",
-            returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
+            "OWN-58",
+            "Key offsets start after the first request.",
+            with_outputs(cu_seqlens_k=lambda offsets: np.append(offsets[1:], offsets[-1:])),
         ),
-        (
-            "OWN-57",
-            "Lengths have already advanced.",
-            returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
-        ),
-        ("OWN-58", "Key offsets start after the first request.", returning(_keys_start_late)),
         ("OWN-59", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
+    *edits_of(DIFFS, children_of=children_of),
 )

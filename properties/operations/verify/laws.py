@@ -4,22 +4,18 @@ from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Case,
-    arrangements,
-    block,
     local_path,
     outputs_of,
     require,
     require_equal,
     state,
-    take_requests,
 )
-from specsim.properties.laws.links import children_of, parents_of
+from specsim.properties.laws.links import children_of, links_of_chains, parents_of, require_walked_one_by_one, walked
 from specsim.properties.operations.verify import strategy as verify_strategies
 from specsim.properties.strategies.numbers import generators
 
@@ -72,10 +68,8 @@ def count_excludes_the_root(backend: Backend, case: Case) -> None:
 def output_is_the_drafts_and_the_bonus(backend: Backend, case: Case) -> None:
     """Read along the path, the output is the accepted drafts and then the target's choice after the last one."""
     verified = outputs_of(backend, "verify_tree_greedy", case)
-    num_nodes = case["candidates"].shape[1]
     for request in range(len(case["candidates"])):
-        path = local_path(verified["accept_index"], request, num_nodes)
-        tokens = block(verified["predict"], len(case["candidates"]), request)[path]
+        path, tokens = walked(case, verified, request)
         bonus = case["target_predict"][request, path[-1]]
         require_equal(f"the output of request {request}", tokens, [*case["candidates"][request][path[1:]], bonus])
 
@@ -147,13 +141,9 @@ def numbers_of_nodes_do_not_matter(backend: Backend, case: Case) -> None:
     before = outputs_of(backend, "verify_tree_greedy", case)
     after = outputs_of(backend, "verify_tree_greedy", renumbered(case, [order] * num_requests))
     for request in range(num_requests):
-        paths = [local_path(outputs["accept_index"], request, num_nodes) for outputs in (before, after)]
-        require_equal(f"the path of request {request}", [order[node] for node in paths[1]], paths[0])
-        output = [
-            block(outputs["predict"], num_requests, request)[path]
-            for outputs, path in zip((before, after), paths, strict=True)
-        ]
-        require_equal(f"the output of request {request}", output[1], output[0])
+        (path, output), (moved, moved_output) = (walked(case, outputs, request) for outputs in (before, after))
+        require_equal(f"the path of request {request}", [order[node] for node in moved], path)
+        require_equal(f"the output of request {request}", moved_output, output)
 
 
 def parents_first(children: list[list[int]]) -> list[int]:
@@ -188,20 +178,7 @@ def row_width_cuts_the_path(backend: Backend, case: Case) -> None:
 
 def requests_are_verified_one_by_one(backend: Backend, case: Case) -> None:
     """A request's path, count and output are the same alone, and in any order of the batch."""
-    num_requests, num_nodes = case["candidates"].shape
-    whole = outputs_of(backend, "verify_tree_greedy", case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, _PER_REQUEST, num_requests, requests)
-        part["retrieve_index"] = case["retrieve_index"][: len(requests)]
-        got = outputs_of(backend, "verify_tree_greedy", part)
-        for place, request in enumerate(requests):
-            what = f"of request {request} in batch {requests}"
-            path = local_path(whole["accept_index"], request, num_nodes)
-            require_equal(f"the path {what}", local_path(got["accept_index"], place, num_nodes), path)
-            drafts = whole["num_accepted_drafts"][request]
-            require_equal(f"the drafts {what}", got["num_accepted_drafts"][place], drafts)
-            output = block(got["predict"], len(requests), place)[path]
-            require_equal(f"the output {what}", output, block(whole["predict"], num_requests, request)[path])
+    require_walked_one_by_one(backend, "verify_tree_greedy", case, _PER_REQUEST)
 
 
 def lone_roots_output_the_bonus(backend: Backend, case: Case) -> None:
@@ -223,12 +200,8 @@ def chains(draw: st.DrawFn) -> Case:
     candidates = random.integers(0, 3, (num_requests, num_nodes))
     target = np.concatenate([candidates[:, 1:], random.integers(0, 3, (num_requests, 1))], axis=1)
     is_wrong = random.random((num_requests, num_nodes)) < draw(st.sampled_from((0.0, 0.2, 0.5)))
-    line = np.array([*range(1, num_nodes), -1], dtype=np.int64)
     return {
-        "candidates": candidates,
-        "retrieve_index": np.arange(num_requests * num_nodes, dtype=np.int64).reshape(num_requests, num_nodes),
-        "retrieve_next_token": np.tile(line, (num_requests, 1)),
-        "retrieve_next_sibling": np.full((num_requests, num_nodes), -1, dtype=np.int64),
+        **links_of_chains(candidates),
         "target_predict": np.where(is_wrong, (target + 1) % 3, target),
         "num_steps": num_nodes - 1,
     }
@@ -238,10 +211,7 @@ def _unused_token(case: Case) -> int:
     return int(case["candidates"].max(initial=0)) + 1
 
 
-def _trees() -> SearchStrategy[Case]:
-    return verify_strategies.verify_tree_greedy()
-
-
+_trees = verify_strategies.verify_tree_greedy
 _VERIFY = ("verify_tree_greedy",)
 
 PROPERTIES = (

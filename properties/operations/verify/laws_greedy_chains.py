@@ -1,11 +1,12 @@
 """Laws of greedy acceptance of ragged chains: each is a tree without branches, of which the matching front is kept."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require_equal, state
-from specsim.properties.operations.acceptance.laws_chains import rows_of, taken
+from specsim.properties.laws.checks import Case, outputs_of, require_equal, state
+from specsim.properties.laws.links import links_of_chains
+from specsim.properties.operations.acceptance.chains import rows_of, taken
+from specsim.properties.operations.acceptance.laws_chains import chains_are_sampled_one_by_one, of_sampler
 from specsim.properties.operations.verify import strategy as verify_strategies
 
 _VERIFY = "verify_chain_greedy"
@@ -24,12 +25,8 @@ def a_chain_is_a_tree_without_branches(backend: Backend, case: Case) -> None:
     for request, (first, last) in enumerate(rows_of(case)):
         drafts = case["draft_tokens"][first:last]
         num_nodes = int((drafts >= 0).cumprod().sum()) + 1
-        number = np.arange(num_nodes, dtype=np.int64)
         tree = {
-            "candidates": np.append(0, drafts[: num_nodes - 1])[None],
-            "retrieve_index": number[None],
-            "retrieve_next_token": np.append(number[1:], -1)[None],
-            "retrieve_next_sibling": np.full((1, num_nodes), -1, dtype=np.int64),
+            **links_of_chains(np.append(0, drafts[: num_nodes - 1])[None]),
             "target_predict": case["target_predict"][None, first + request : first + request + num_nodes],
             "num_steps": num_nodes - 1,
         }
@@ -71,15 +68,6 @@ def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
     require_tokens(backend, {**case, "draft_tokens": tokens}, expected, case["max_num_drafts"], " of padded drafts")
 
 
-def chains_are_verified_one_by_one(backend: Backend, case: Case) -> None:
-    """A request's output is the same alone, and in any order of the batch."""
-    whole = outputs_of(backend, _VERIFY, case)
-    for requests in arrangements(len(rows_of(case))):
-        got = outputs_of(backend, _VERIFY, taken(case, requests))
-        for name in whole:
-            require_equal(f"{name} of batch {requests}", got[name], whole[name][requests])
-
-
 def matching_prefix(case: Case, request: int) -> list[int]:
     """Return the output of a request: the target's choices up to the first that is no draft."""
     first, last = rows_of(case)[request]
@@ -97,11 +85,9 @@ def require_tokens(backend: Backend, case: Case, expected: list[list[int]], most
     require_equal(f"num_accepted_drafts{how}", got["num_accepted_drafts"], [len(tokens) - 1 for tokens in expected])
 
 
-def _chains() -> SearchStrategy[Case]:
-    return verify_strategies.verify_chain_greedy()
-
-
+_chains = verify_strategies.verify_chain_greedy
 _CHAIN = (_VERIFY,)
+_one_by_one = of_sampler(_VERIFY, chains_are_sampled_one_by_one, "chains_are_verified_one_by_one")
 
 PROPERTIES = (
     state("greedy_chains", chains_accept_the_matching_prefix, _chains, _CHAIN, "P22"),
@@ -109,5 +95,5 @@ PROPERTIES = (
     state("greedy_chains", choices_after_the_last_token_do_not_matter, _chains, _CHAIN, "P23"),
     state("greedy_chains", a_cut_chain_ends_at_the_cut, _chains, _CHAIN, "P23"),
     state("greedy_chains", a_padded_tail_ends_the_draft, _chains, _CHAIN, "P37"),
-    state("greedy_chains", chains_are_verified_one_by_one, _chains, _CHAIN, "P31"),
+    state("greedy_chains", _one_by_one, _chains, _CHAIN, "P31"),
 )

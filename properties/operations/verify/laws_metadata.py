@@ -1,7 +1,6 @@
 """Laws of verification, continued: lengths and pages of its forward, and the target's greedy choice."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state, take_requests
@@ -67,10 +66,7 @@ def greedy_choice_is_the_largest_logit(backend: Backend, case: Case) -> None:
             require_equal(f"the choice of row {row}", chosen, logits.index(max(logits)))
 
 
-def _forwards() -> SearchStrategy[Case]:
-    return verify_strategies.target_verify_metadata()
-
-
+_forwards = verify_strategies.target_verify_metadata
 _METADATA = ("target_verify_metadata",)
 _ARGMAX = ("argmax_target_predict",)
 

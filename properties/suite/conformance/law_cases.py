@@ -15,8 +15,8 @@ from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
 from specsim.properties.laws.checks import take_blocks
 from specsim.properties.laws.sampling_cells import BLOCK_SAMPLER, CHAIN_SAMPLER
-from specsim.properties.operations.acceptance.laws_chains import rows_of
-from specsim.properties.operations.acceptance.laws_chains import taken as taken_chains
+from specsim.properties.operations.acceptance.chains import rows_of
+from specsim.properties.operations.acceptance.chains import taken as taken_chains
 from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.properties.property import Property
 from specsim.properties.suite.conformance.cells import cell_of, tokens_of

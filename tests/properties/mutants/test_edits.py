@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited, faults_in
-from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
+from specsim.reference import (
+    argmax_target_predict,
+    build_tree,
+    probabilities,
+    ragged_verify_metadata,
+    target_verify_metadata,
+    top_k_renorm,
+)
 from specsim.reference.verify import lay_out_verify
+from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.rejection import SpecRejection
 from specsim.simulation.memory import SlotAllocator
@@ -119,3 +127,31 @@ def test_a_module_that_leads_nowhere_is_refused():
     with pytest.raises(DoesNotFitError, match="has nothing of"):
         edit(argmax_target_predict, "tuple(map(tuple, children))", "()", within=StoringSide._insert)
     assert build_tree is not edit(build_tree, "children[parent].append(node)", "", within=Topology.from_parents)
+
+
+def test_a_replacement_may_name_what_is_given_with_it():
+    faulty = edit(argmax_target_predict, "logits[row].argmax()", "best(logits[row])", best=len)
+    assert faulty(np.array([[1, 0, 0]], np.float32)).tolist() == [3]
+
+
+def test_pieces_may_stand_in_several_functions_of_a_module():
+    pieces = "(weights / total).astype(np.float32)", "2 * weights", "np.sort(weights)[::-1][top_k - 1]", "weights.min()"
+    rows, top_k = np.array([[0.5, 0.25, 0.25]], np.float32), np.array([1], np.int32)
+    assert edit(top_k_renorm, *pieces, within=probabilities)(rows, top_k).tolist() == [[1.0, 0.5, 0.5]]
+    with pytest.raises(DoesNotFitError):
+        edit(top_k_renorm, *pieces, within="keep_top_k")
+
+
+def test_a_call_may_become_a_condition():
+    tree, row = DraftTree(Topology.from_parents((-1, 0)), (0, 1), num_steps=1), np.array([1.0, 0.0])
+    call = tree, Coins(np.array([0.5, 0.5]), 0.5), lambda node: row, Acceptance()
+    rejected = "rejected.append((node, token))"
+    assert walk_tree(*call).rejected == [(0, 1)]
+    assert edit(walk_tree, rejected, f"if node:\n    {rejected}")(*call).rejected == []
+
+
+@pytest.mark.parametrize("place", ["lay_out_verify", "verify.lay_out_verify", "verify"])
+def test_a_name_is_found_where_it_is_imported_and_in_a_module_beside(place):
+    faulty = edit(ragged_verify_metadata, "seq_lens[request] + num_queries[request]", "seq_lens[request]", within=place)
+    assert faulty(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [3]
+    assert ragged_verify_metadata(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [5]

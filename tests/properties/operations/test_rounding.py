@@ -9,7 +9,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.laws.sampling_cells import CHAIN_SAMPLER
-from specsim.properties.operations.from_logits.faults_rounding import chains_by, in_the_other_form, walk_with
+from specsim.properties.operations.from_logits.faults_rounding import in_the_other_form, leaving
 from specsim.properties.operations.from_logits.laws_rounding import (
     block_moves_no_more_than_its_inputs,
     chain_moves_no_more_than_its_inputs,
@@ -19,7 +19,6 @@ from specsim.properties.operations.from_logits.rounded import Draw, Range, known
 from specsim.properties.operations.from_logits.strategy_rounded import as_row, broad_row, pair
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
-from specsim.reference.walks import draw
 from specsim.topology import Topology
 
 REFERENCE = load("specsim.reference")
@@ -84,8 +83,8 @@ def test_the_bound_is_what_rounding_the_inputs_comes_to(kind):
 
 @pytest.mark.parametrize(("dtype", "least", "most"), [(np.float32, 0, 0), (HALF, 10, 20)])
 def test_the_law_takes_the_other_form_in_float32_and_refuses_it_in_bfloat16(dtype, least, most):
-    walk = partial(walk_with, partial(in_the_other_form, dtype=dtype), draw)
-    faulty, refused = REFERENCE.with_function(CHAIN_SAMPLER, chains_by(walk), "planted"), 0
+    sampler = leaving(partial(in_the_other_form, dtype=dtype))(REFERENCE.functions[CHAIN_SAMPLER])
+    faulty, refused = REFERENCE.with_function(CHAIN_SAMPLER, sampler, "planted"), 0
     for number in range(1, 41):
         p, q = pair(seeded(number), 4, ("close", "near")[number % 2])
         after = {(token,): as_row(p) for token in range(4)}
