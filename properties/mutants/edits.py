@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 Function = Callable[..., Any]
@@ -17,7 +18,7 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
-def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Function]:
+def edited(*pairs: str, within: Function | ModuleType | str = "") -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -25,10 +26,10 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
     *pairs : str
         A piece and its replacement, as often as wanted: an expression, or statements in a row. A piece has to stand
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
-    within : callable or str
+    within : callable, module or str
         Function, method or class that has the pieces: a name in the module of the correct function (``"_helper"``,
-        ``"Side.method"``), or one of another module, which the correct function then meets edited. The correct
-        function itself by default.
+        ``"Side.method"``), or one of another module, which the correct function then meets edited; or a whole module.
+        The correct function itself by default.
 
     Raises
     ------
@@ -43,7 +44,7 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
     return inject
 
 
-def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
+def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "") -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -54,9 +55,12 @@ def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
     place = within or correct.__qualname__
     if isinstance(place, str):
         return _edited_names(home, place, pairs, name)[name]
-    other = inspect.unwrap(place)
-    path = _path(home, other.__module__)
-    faulty = _edited_names(other.__module__, other.__qualname__, pairs, "")
+    if isinstance(place, ModuleType):
+        goal, place = place.__name__, ""
+    else:
+        goal, place = place.__module__, inspect.unwrap(place).__qualname__
+    path = _path(home, goal)
+    faulty = _edited_names(goal, place, pairs, "")
     for before, after in pairwise(reversed(path)):
         right = vars(sys.modules[before])
         changed = {id(right[key]): value for key, value in faulty.items() if right.get(key) is not value}
@@ -83,11 +87,12 @@ def _path(home: str, goal: str) -> list[str]:
 def _edited_names(module_name: str, place: str, pairs: tuple[str, ...], also: str) -> dict[str, Any]:
     """Return what stands in a module once a function or a class of it is edited."""
     tree = function = _parsed(module_name)
-    for name in place.split("."):
+    for name in place.split(".") if place else ():
         function = next(one for one in function.body if getattr(one, "name", None) == name)
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
-    return _names(module_name, ast.fix_missing_locations(tree), {}, {place.partition(".")[0], also})
+    classes = {place.partition(".")[0], also} if place else {getattr(one, "name", "") for one in tree.body}
+    return _names(module_name, ast.fix_missing_locations(tree), {}, classes)
 
 
 def _parsed(module_name: str) -> Any:
@@ -110,7 +115,7 @@ def _names(module_name: str, tree: Any, changed: dict[str, Any], classes: set[st
 
 def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
     sought, instead = ast.parse(dedent(old)).body, ast.parse(dedent(new)).body
-    is_expression = len(sought) == 1 and isinstance(sought[0], ast.Expr) and bool(instead)
+    is_expression = all(len(some) == 1 and isinstance(some[0], ast.Expr) for some in (sought, instead))
     if is_expression:
         found = [*_expressions(function, _dumped(sought[0].value))]  # type: ignore[attr-defined]
     else:

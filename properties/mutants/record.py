@@ -65,6 +65,13 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
 
 
+def mutants_by_number(
+    operation: str, faults: Mapping[tuple[str, str], Callable[[Function], Function]]
+) -> tuple[Mutant, ...]:
+    """Return the mutants of one operation: what injects each, by its number and what is wrong."""
+    return mutants_of(operation, *((*named, inject) for named, inject in faults.items()))
+
+
 def mutants_of_sides(
     operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> tuple[Mutant, ...]:

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+from specsim.host.ngram import NgramCorpus, NgramParameters, corpus
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited
 from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
 from specsim.reference.verify import lay_out_verify
@@ -27,6 +28,17 @@ def test_statements_are_left_out_or_are_others():
     for new, expected in (("", [0, 0]), ("cu_seqlens_k[request + 1] = 7\ncu_seqlens_k += 1", [1, 8])):
         faulty = edit(target_verify_metadata, written, new, within=lay_out_verify)
         assert faulty(*LAY_OUT).cu_seqlens_k.tolist() == expected
+
+
+def test_an_expression_that_is_a_statement_gives_way_to_statements():
+    written = "children[parent].append(node)"
+    faulty = edit(Topology, written, f"if node != 2:\n    {written}", within="Topology.from_parents")
+    assert faulty.from_parents([-1, 0, 0]).children == ((1,), (), ())
+
+
+def test_pieces_of_several_classes_of_a_module_are_replaced_together():
+    faulty = edit(NgramCorpus, "found[::-1]", "found", "below.values()", "list(below.values())[:1]", within=corpus)
+    assert faulty(((1, 2, 1, 3),), NgramParameters()).draft((1,)).tokens.tolist()[:3] == [1, 3, 0]
 
 
 def test_what_is_assigned_to_can_be_replaced():
