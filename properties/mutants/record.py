@@ -72,6 +72,13 @@ def mutants_by_number(
     return mutants_of(operation, *((*named, inject) for named, inject in faults.items()))
 
 
+def mutants_of_operations(
+    faults: Mapping[tuple[str, str, str], Callable[[Function], Function]],
+) -> tuple[Mutant, ...]:
+    """Return mutants of several operations: what injects each, by its number, its operation and what is wrong."""
+    return tuple(Mutant(*named, inject) for named, inject in faults.items())
+
+
 def mutants_of_sides(
     operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> tuple[Mutant, ...]:
