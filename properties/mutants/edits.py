@@ -34,7 +34,7 @@ def edited(*pairs: str, within: Function | ModuleType | str = "") -> Callable[[F
     Raises
     ------
     DoesNotFitError
-        When the fault is injected: a piece does not stand there once.
+        When the fault is injected: a piece does not stand there once, or the correct function does not meet it.
     """
 
     def inject(correct: Function) -> Function:
@@ -65,6 +65,8 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "") ->
         right = vars(sys.modules[before])
         changed = {id(right[key]): value for key, value in faulty.items() if right.get(key) is not value}
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
+        if not own:
+            raise DoesNotFitError(f"{after} meets nothing of {before} that is edited")
         faulty = _names(after, _parsed(after), own, {name} if after == home else set())
     return faulty[name]
 
