@@ -61,10 +61,7 @@ _TRIM = "post_forward_mlp_sync_batch"
 MUTANTS = mutants_of_operations(
     {
         ("X09", _PAD, "Tokens of padding have the slot of the last live one."): _filling(
-            """
-                if batch.out_cache_loc is not None and batch.num_tokens:
-                    fills["out_cache_loc"] = batch.out_cache_loc[-1]
-                """
+            'fills["out_cache_loc"] = 0 if batch.out_cache_loc is None else [0, *batch.out_cache_loc][-1]'
         ),
         ("OWN-2300", _PAD, "Requests of padding have the row of their neighbour."): _filling(
             'fills["req_pool_indices"] = batch.req_pool_indices[-1:].sum()'

@@ -5,14 +5,13 @@ import inspect
 import numpy as np
 import pytest
 
-from specsim.host.ngram import NgramCorpus, NgramParameters, corpus
+from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore, corpus
+from specsim.host.ngram.continuation import most_common
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited
 from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
 from specsim.reference.verify import lay_out_verify
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.rejection import SpecRejection
-from specsim.rules import resolve
-from specsim.rules.common import check_snapshots
 from specsim.simulation.ngram import StoringSide
 from specsim.topology import Topology
 
@@ -72,8 +71,8 @@ def test_a_class_of_another_module_is_met_edited_by_what_derives_from_it():
 
 
 def test_a_module_that_leads_nowhere_is_refused():
-    with pytest.raises(DoesNotFitError, match="meets nothing of specsim.rules.common that is edited"):
-        edit(resolve, "interval % config.page_size", "False", within=check_snapshots)
+    with pytest.raises(DoesNotFitError, match=r"store meets nothing of specsim\.host\.ngram\.continuation that is"):
+        edit(NgramStore, "child.token", "-child.token", within=most_common)
     with pytest.raises(DoesNotFitError, match="has nothing of"):
         edit(argmax_target_predict, "tuple(map(tuple, children))", "()", within=StoringSide._insert)
     assert build_tree is not edit(build_tree, "children[parent].append(node)", "", within=Topology.from_parents)
