@@ -50,6 +50,11 @@ def for_each(law: Callable[[Backend, Any], None]) -> Callable[[Backend, Sequence
     return holds
 
 
+def require_same(what: str, got: Any, expected: Any) -> None:
+    """Raise AssertionError unless two values of any kind are equal, as a whole."""
+    require(got == expected, what, got, expected)
+
+
 def require_equal(what: str, got: Any, expected: Any) -> None:
     """Raise AssertionError unless two arrays, lists or numbers agree in shape and in every entry."""
     got, expected = np.asarray(got), np.asarray(expected)

@@ -1,11 +1,13 @@
-"""A prefix cache beside a plain dictionary from whole texts to slots; every event compares the two."""
+"""A prefix cache beside a plain dictionary from whole texts to slots."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
-from specsim.properties.laws.checks import refuses, require
+from specsim.properties.laws.checks import refuses, require_same
+from specsim.properties.memory.beside import require_all
 from specsim.properties.memory.strategy import CacheHistory, Event
 from specsim.rejection import Reason
 from specsim.simulation.memory.protocols import KeyUnit, PrefixCache
@@ -100,15 +102,12 @@ class CachePlay:
         self.gone: set[int] = set()
         self.unused_pages = list(range(1, 400))
 
-    def play(self, events: Sequence[Event]) -> None:
-        """Let everything happen and compare after each event; at last, forget all, piece by piece.
+    def end(self) -> None:
+        """Forget all, piece by piece.
 
         Half of what was ever found is kept, and every text used once more, until the rest is gone, so that pieces meet
         that were not leaves together.
         """
-        for event in events:
-            self.happen(event)
-            self.compare(f"after {event}")
         for place, (front, node) in enumerate(self.found):
             if place % 2 and front and place not in self.gone:
                 self.cache.lock(node)
@@ -119,9 +118,9 @@ class CachePlay:
         self.forget()
         for _ in range(self.plain.locks.total()):
             self.unlock(0)
-        self.compare("at the end")
+        self.compare("when all is unlocked")
         self.forget()
-        require(self.cache.num_cached == 0, "num_cached when nothing is kept", self.cache.num_cached, 0)
+        require_same("num_cached when nothing is kept", self.cache.num_cached, 0)
 
     def forget(self) -> None:
         """Forget one piece after the other until nothing comes back."""
@@ -152,8 +151,7 @@ class CachePlay:
         """Match a key; what is found is that of the dictionary."""
         front = self.plain.match(key)
         got = self.cache.match(key)
-        expected = tuple(self.plain.slots_of(front))
-        require(got.slots == expected, "matched slots", got.slots, expected)
+        require_same("matched slots", got.slots, tuple(self.plain.slots_of(front)))
         self.found.append((front, got.node))
 
     def insert(self, key: Key, num_reused: int) -> None:
@@ -164,9 +162,7 @@ class CachePlay:
         pages, self.unused_pages = self.unused_pages[:num_pages], self.unused_pages[num_pages:]
         filled = [page * self.size + place for page in pages for place in range(self.size)]
         slots = [*reused, *filled][: len(key)]
-        expected = self.plain.insert(key, slots)
-        got = self.cache.insert(key, slots)
-        require(got == expected, "units that were cached before", got, expected)
+        require_same("units that were cached before", self.cache.insert(key, slots), self.plain.insert(key, slots))
 
     def lock(self, key: Key, place: int) -> None:
         """Match and lock a key, or lock what was found before; what is gone cannot be locked."""
@@ -198,7 +194,7 @@ class CachePlay:
         """Evict; the slots that come back are those of the dictionary, in their order, and are filled again."""
         expected = self.plain.evict(count)
         got = self.cache.evict(count)
-        require(got == expected, "evicted slots", got, expected)
+        require_same("evicted slots", got, expected)
         self.gone |= {place for place, (front, _) in enumerate(self.found) if front and front not in self.plain.pages}
         self.unused_pages = [*dict.fromkeys(slot // self.size for slot in got), *self.unused_pages]
 
@@ -219,14 +215,14 @@ class CachePlay:
             refuses(Reason.INCONSISTENT_LENGTHS, partial(self.cache.insert, key, last))
 
     def compare(self, when: str) -> None:
-        """Raise AssertionError unless the cache and the dictionary have the same."""
+        """Raise AssertionError unless both have the same."""
+        require_all(self.seen(), when)
+
+    def seen(self) -> Iterator[tuple[str, Any, Any]]:
+        """Yield what the dictionary has of the cache."""
         plain = self.plain
-        num_unlocked = self.size * sum(len(plain.piece(end)) for end in plain.unlocked)
         slots = sorted(slot for page in plain.pages.values() for slot in page)
-        for what, got, expected in (
-            ("page_size", self.cache.page_size, self.size),
-            ("num_cached", self.cache.num_cached, len(slots)),
-            ("num_evictable", self.cache.num_evictable, num_unlocked),
-            ("slots", sorted(self.cache.slots), slots),
-        ):
-            require(got == expected, f"{what} {when}", got, expected)
+        yield "page_size", self.cache.page_size, self.size
+        yield "num_cached", self.cache.num_cached, len(slots)
+        yield "num_evictable", self.cache.num_evictable, self.size * sum(map(len, map(plain.piece, plain.unlocked)))
+        yield "slots", sorted(self.cache.slots), slots

@@ -1,9 +1,10 @@
 """What holds of an engine's memory at any time, counted without its ledger."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.player import MemoryState
 
 
@@ -18,19 +19,11 @@ def check_memory(play: MemoryState, when: str) -> None:
 
 def _check_owners(play: MemoryState, when: str) -> None:
     memory, size = play.memory, play.size
-    owners = Counter(memory.allocator.free_pages)
-    cached = sorted({slot // size for slot in memory.cache.slots}) if memory.cache is not None else []
-    owners.update(cached)
-    for player in play.players:
-        books, row = player.holding.books, player.holding.books.row
-        owned = [play.device.slot(row, place) for place in range(books.num_protected, books.num_allocated)]
-        owners.update({slot // size for slot in owned})
-    expected = Counter(range(1, play.history.num_pages + 1))
-    require(
-        owners == expected, f"owners of pages {when}", sorted((owners - expected) + (expected - owners)), "one each"
-    )
+    owned = [{slot // size for slot in play.own_slots(player)} for player in play.players]
+    owned.append(set() if memory.cache is None else {slot // size for slot in memory.cache.slots})
+    _require_one_each(f"owners of pages {when}", [memory.allocator.free_pages, *owned], play.history.num_pages)
     rows = sorted(one.holding.books.row for one in play.players)
-    require(rows == sorted(memory.rows.owned), f"rows {when}", rows, sorted(memory.rows.owned))
+    require_same(f"rows {when}", rows, sorted(memory.rows.owned))
     require(len(set(rows)) == len(rows) and 0 not in rows, f"rows {when}", rows, "distinct, without 0")
 
 
@@ -40,25 +33,26 @@ def _check_swa_owners(play: MemoryState, when: str) -> None:
         return
     owned = [] if memory.cache is None else list(memory.swa.swa_slots(sorted(memory.cache.slots)))
     for player in play.players:
-        books = player.holding.books
-        slots = [play.device.slot(books.row, place) for place in range(books.num_protected, books.num_allocated)]
-        owned += [play.device.swa_slot(slot) for slot in slots]
-        reported = memory.swa.swa_slots(slots)
+        slots = play.own_slots(player)
         there = tuple(map(play.device.swa_slot, slots))
-        require(reported == there, f"SWA slots of request {player.name} {when}", reported, there)
-    owners = Counter(memory.swa.swa.free_pages)
-    owners.update({slot // size for slot in owned if slot})
+        require_same(f"SWA slots of request {player.name} {when}", memory.swa.swa_slots(slots), there)
+        owned += there
     shared = [slot for slot, count in Counter(owned).items() if slot and count > 1]
     require(not shared, f"SWA slots with two owners {when}", shared, "none")
-    expected = Counter(range(1, play.history.num_swa_pages + 1))
+    pages = [memory.swa.swa.free_pages, {slot // size for slot in owned if slot}]
+    _require_one_each(f"owners of SWA pages {when}", pages, play.history.num_swa_pages)
+
+
+def _require_one_each(what: str, owned: Iterable[Iterable[int]], num_pages: int) -> None:
+    owners, expected = Counter(page for pages in owned for page in pages), Counter(range(1, num_pages + 1))
     wrong = sorted((owners - expected) + (expected - owners))
-    require(not wrong, f"owners of SWA pages {when}", wrong, "one each")
+    require(not wrong, what, wrong, "one each")
 
 
 def _check_lengths(play: MemoryState, when: str) -> None:
     for player in play.players:
         books, what = player.holding.books, f"of request {player.name} {when}"
-        require(books.num_committed == player.num_known, f"num_committed {what}", books.num_committed, player.num_known)
+        require_same(f"num_committed {what}", books.num_committed, player.num_known)
         lengths = [0, books.num_protected, books.num_committed, books.num_allocated, play.memory.row_width]
         require(all(one <= other for one, other in pairwise(lengths)), f"lengths {what}", lengths, "ascending")
         require(books.num_protected % play.size == 0, f"num_protected {what}", books.num_protected, "whole pages")
@@ -67,8 +61,7 @@ def _check_lengths(play: MemoryState, when: str) -> None:
         in_map = [play.device.slot(books.row, position) for position in range(books.num_allocated)]
         require(in_map == player.holding.slots, f"slots {what}", player.holding.slots, in_map)
         for position, slot in enumerate(in_map):
-            place = slot % play.size
-            require(place == position % play.size, f"place of position {position} {what}", place, position % play.size)
+            require_same(f"place of position {position} {what}", slot % play.size, position % play.size)
 
 
 def _check_texts(play: MemoryState, when: str) -> None:

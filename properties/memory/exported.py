@@ -6,7 +6,7 @@ from typing import Any
 
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require_same
 from specsim.simulation.memory import Export, ExportLengths, Holding
 from specsim.simulation.worker import ExportingWorker, Worker
 
@@ -65,18 +65,17 @@ def require_committed(what: str, export: Export, known: Known) -> None:
     """
     text, written, lengths = known.text, known.written, export.lengths
     fed = [position for position in range(len(text)) if position < written.target]
-    require(lengths.target == len(fed), f"positions of {what} that leave", lengths.target, len(fed))
-    tokens = tuple(text[position] for position in fed)
-    require(export.tokens == tokens, f"tokens of {what} that leave", export.tokens, tokens)
-    require(len(export.slots) == len(fed), f"slots of {what} that leave", len(export.slots), len(fed))
+    require_same(f"positions of {what} that leave", lengths.target, len(fed))
+    require_same(f"tokens of {what} that leave", export.tokens, tuple(text[position] for position in fed))
+    require_same(f"slots of {what} that leave", len(export.slots), len(fed))
     drafted = {position for position in fed if position + known.num_ahead in range(min(written.draft, len(text)))}
     drafted |= set(range(known.num_cached))
-    require(lengths.draft == len(drafted), f"draft positions of {what} that leave", lengths.draft, len(drafted))
+    require_same(f"draft positions of {what} that leave", lengths.draft, len(drafted))
     states = written.states if written.states <= len(fed) else 0
-    require(lengths.states == states, f"tokens in the states of {what} that leave", lengths.states, states)
+    require_same(f"tokens in the states of {what} that leave", lengths.states, states)
     size = known.page_size
     pages = [page for page in range(len(fed)) if {*range(page * size, page * size + size)} <= drafted & {*fed}]
-    require(export.num_pages == len(pages), f"pages of {what} that leave", export.num_pages, len(pages))
+    require_same(f"pages of {what} that leave", export.num_pages, len(pages))
 
 
 def copied(worker: Worker, row: int, slots: Sequence[int]) -> dict[str, list[Array]]:

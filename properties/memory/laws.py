@@ -5,8 +5,9 @@ from functools import partial
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import Kind, names_of
-from specsim.properties.laws.checks import refuses, require, require_equal, state
+from specsim.properties.laws.checks import refuses, require, require_equal, require_same, state
 from specsim.properties.memory.allocator_play import AllocatorPlay
+from specsim.properties.memory.beside import play_beside
 from specsim.properties.memory.cache_play import CachePlay
 from specsim.properties.memory.planted_ledgers import (
     WRONG,
@@ -14,16 +15,13 @@ from specsim.properties.memory.planted_ledgers import (
     WRONG_IN_WINDOWS,
     Kept,
     in_good_order,
-    with_windows,
 )
-from specsim.properties.memory.play import play_memory
-from specsim.properties.memory.player import MemoryState
+from specsim.properties.memory.play import MemoryPlay
 from specsim.properties.memory.strategy import (
     AllocatorHistory,
     CacheHistory,
     MemoryHistory,
     RowHistory,
-    SwaHistory,
     cache_histories,
     memory_histories,
     page_histories,
@@ -34,20 +32,19 @@ from specsim.properties.memory.strategy import (
     window_cases,
     window_histories,
 )
-from specsim.properties.memory.swa_play import SwaPlay
 from specsim.rejection import Reason
 
 
 def slots_come_from_the_front_and_return_behind(backend: Backend, history: AllocatorHistory) -> None:
     """Slots are handed out first come, first served, and a refused call changes nothing."""
     allocator = backend.host("SlotAllocator")(history.num_slots, shuffle_seed=history.shuffle_seed)
-    AllocatorPlay(allocator, history).play(history.events)
+    play_beside(AllocatorPlay(allocator, history), history.events)
 
 
 def pages_come_from_the_front_and_return_before(backend: Backend, history: AllocatorHistory) -> None:
     """A request fills its last page before it gets another, and pages that return go out again first."""
     allocator = backend.host("PageAllocator")(history.num_slots, history.page_size, shuffle_seed=history.shuffle_seed)
-    AllocatorPlay(allocator, history).play(history.events)
+    play_beside(AllocatorPlay(allocator, history), history.events)
 
 
 def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHistory) -> None:
@@ -68,14 +65,17 @@ def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHis
         for foreign in (0, history.num_rows, *free):
             refuses(Reason.DOUBLE_FREE, partial(rows.free, [*owned, foreign]))
         refuses(Reason.COUNT_OUT_OF_RANGE, lambda: rows.allocate(-1))
-        require(rows.num_free == len(free), "num_free", rows.num_free, len(free))
+        require_same("num_free", rows.num_free, len(free))
         require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
 
 
-def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: list[SwaHistory]) -> None:
+def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: list[AllocatorHistory]) -> None:
     """Two pools give both or nothing, take both back, and evict from one alone; the map says who stands for whom."""
     for history in histories:
-        SwaPlay(backend, history).play(history.events)
+        size, part = history.page_size, "PageAllocator" if history.page_size > 1 else "SlotAllocator"
+        sizes = [size] if size > 1 else []
+        pools = [backend.host(part)(n, *sizes) for n in (history.num_slots, (history.num_swa_pages + 1) * size)]
+        play_beside(AllocatorPlay(backend.host("SwaAllocator")(*pools), history), history.events)
 
 
 def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, int, int]) -> None:
@@ -86,13 +86,13 @@ def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, i
     while num_after + page_size <= next_position and not seen & set(range(num_after, num_after + page_size)):
         num_after += page_size
     got = backend.host("num_behind_window")(next_position, window, page_size)
-    require(got == num_after, f"positions before a window of {window} at {next_position}", got, num_after)
+    require_same(f"positions before a window of {window} at {next_position}", got, num_after)
 
 
 def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
     """What is matched, kept and forgotten is what a plain dictionary of whole texts says."""
     for history in histories:
-        CachePlay(backend.host("RadixCache")(history.page_size), history).play(history.events)
+        play_beside(CachePlay(backend.host("RadixCache")(history.page_size), history), history.events)
 
 
 def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
@@ -104,45 +104,38 @@ def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
     kept = cache.match(other).node
     cache.match(front + tail)
     cache.lock(kept)
-    forgotten = tuple(cache.evict(page_size))
-    require(forgotten == tail, "forgotten beside a locked text", forgotten, tail)
+    require_same("forgotten beside a locked text", tuple(cache.evict(page_size)), tail)
     cache.unlock(kept)
-    forgotten = tuple(cache.evict(page_size))
-    require(forgotten == other, "forgotten of a text and a front that was used later", forgotten, other)
+    require_same("forgotten of a text and a front that was used later", tuple(cache.evict(page_size)), other)
 
 
 def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
     for history in histories:
-        play_memory(MemoryState(backend, history), history.events)
+        play_beside(MemoryPlay(backend, history), history.events)
 
 
 def every_swa_slot_has_one_owner_and_holds_its_window(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever a later forward sees through a window is there, and what none sees has given its slot back."""
     for history in histories:
-        play_memory(MemoryState(backend, history), history.events)
+        play_beside(MemoryPlay(backend, history), history.events)
 
 
 def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:
     """A ledger accepts a memory in good order, and none in which a page, a row or a length is wrong."""
-    _notices(backend, page_size, in_good_order, WRONG if page_size == 1 else WRONG_IN_PAGES)
+    _notices(partial(in_good_order, backend, page_size), WRONG if page_size == 1 else WRONG_IN_PAGES, backend)
 
 
 def a_ledger_notices_whatever_is_wrong_with_windows(backend: Backend, page_size: int) -> None:
     """A ledger accepts windows in good order, and none that has lost what it sees or keeps what nothing sees."""
-    _notices(backend, page_size, with_windows, WRONG_IN_WINDOWS)
+    _notices(partial(in_good_order, backend, page_size, window=2), WRONG_IN_WINDOWS, backend)
 
 
-def _notices(
-    backend: Backend,
-    page_size: int,
-    make: Callable[[Backend, int], Kept],
-    wrong: Mapping[str, Callable[[Kept], None]],
-) -> None:
-    kept = make(backend, page_size)
+def _notices(make: Callable[[], Kept], wrong: Mapping[str, Callable[[Kept], None]], backend: Backend) -> None:
+    kept = make()
     backend.host("Ledger")(kept.memory).check(kept.holdings)
     for what, plant in wrong.items():
-        kept = make(backend, page_size)
+        kept = make()
         plant(kept)
         try:
             backend.host("Ledger")(kept.memory).check(kept.holdings)

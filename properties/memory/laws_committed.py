@@ -1,12 +1,13 @@
 """Laws of what leaves memory: committed tokens with what was written for them, whole pages, kept until they arrive."""
 
 from collections import Counter
-from collections.abc import Hashable
 from functools import partial
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import refuses, require, state
+from specsim.properties.laws.checks import refuses, require_same, state
+from specsim.properties.memory.beside import play_beside
 from specsim.properties.memory.exported import Known, Watched, require_committed
+from specsim.properties.memory.exports_play import ExportsPlay
 from specsim.properties.memory.play import empty, happen
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.properties.memory.strategy import Event, MemoryHistory, memory_histories
@@ -19,7 +20,7 @@ from specsim.properties.memory.strategy_committed import (
     page_cases,
 )
 from specsim.rejection import Reason
-from specsim.simulation.memory import Export, ExportLengths, Holding
+from specsim.simulation.memory import ExportLengths, Holding
 
 
 def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> None:
@@ -33,8 +34,7 @@ def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> 
             continue
         positions_of = Counter(position // case.page_size for position in left)
         expected = sum(number == case.page_size for number in positions_of.values())
-        got = ask()
-        require(got == expected, f"pages of {case} that leave", got, expected)
+        require_same(f"pages of {case} that leave", ask(), expected)
         lengths = (case.num_written, case.num_tokens)
         for wrong in (
             (*lengths, len(left) + 1, case.page_size, case.num_final),
@@ -69,8 +69,7 @@ def another_engine_loads_what_every_cache_has(backend: Backend, cases: list[Load
         if any(position - position % case.page_size < case.window_start for position in seen if case.window):
             refuses(Reason.UNMAPPED_SLOT, ask)
             continue
-        got = ask()
-        require(got == len(there), f"positions of {case} that are loaded", got, len(there))
+        require_same(f"positions of {case} that are loaded", ask(), len(there))
 
 
 def what_leaves_memory_is_committed_text(backend: Backend, histories: list[MemoryHistory]) -> None:
@@ -111,112 +110,20 @@ def _check(play: MemoryState, player: Player, what: str, text: list[int]) -> Non
     for position, slot in enumerate(export.slots):
         of_target, of_draft = play.device.tags(player.text, position)
         got = play.device.target.get(slot)
-        require(got == of_target, f"tag of slot {slot}, which leaves as position {position} of {what}", got, of_target)
+        require_same(f"tag of slot {slot}, which leaves as position {position} of {what}", got, of_target)
         if position < export.lengths.draft:
             got = play.device.draft.get(slot)
-            require(got == of_draft, f"draft tag of slot {slot} at position {position} of {what}", got, of_draft)
+            require_same(f"draft tag of slot {slot} at position {position} of {what}", got, of_draft)
     refused = partial(play.part("export_text"), memory, player.holding, text)
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, ExportLengths(known, known + 1), tokens))
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, ExportLengths(known, known, known + 1), tokens))
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, written, known))
 
 
-class _Leaving:
-    """Pages that leave, as plain dictionaries: what has left of whom, who reads a page, and who has given it back."""
-
-    def __init__(self, backend: Backend, size: int) -> None:
-        self.exports, self.size = backend.host("Exports")(size), size
-        self.texts: dict[Hashable, list[int]] = {}
-        self.left: dict[Hashable, list[int]] = {}
-        self.read: dict[int, list[int]] = {}
-        self.late: list[int] = []
-        self.next_page = 1
-
-    def begin(self, name: Hashable, rest: int) -> None:
-        """Let a text of whole pages and a rest leave; pages that left before, at the same place, do not leave again."""
-        pages, size = self.texts.setdefault(name, []), self.size
-        slots = [page * size + place for page in pages for place in range(size)]
-        beyond = [self.next_page * size + place for place in range(rest)]
-        count = len(slots) + len(beyond)
-        export = Export((0,) * count, (*slots, *beyond), ExportLengths(count, count), len(pages))
-        before = self.left.get(name, [])
-        num_same = 0
-        while num_same < min(len(before), len(pages)) and before[num_same] == pages[num_same]:
-            num_same += 1
-        transfer = self.exports.begin(name, export)
-        expected = tuple(slots[num_same * size :])
-        require(transfer.slots == expected, f"slots that leave of {name}", transfer.slots, expected)
-        require(transfer.number not in self.read, "number of a transfer", transfer.number, "another one")
-        self.left[name], self.read[transfer.number] = list(pages), pages[num_same:]
-
-    def free(self, page: int) -> None:
-        """Give a page back, which stays while a transfer reads it."""
-        slots = [page * self.size + place for place in range(self.size)]
-        is_read = any(page in pages for pages in self.read.values())
-        got, expected = self.exports.keep(slots), [] if is_read else slots
-        require(list(got) == expected, f"slots of page {page} that are free at once", got, expected)
-        self.late += [] if expected else slots
-
-    def end(self, number: int) -> None:
-        """End a transfer; what was given back and no other one reads is free."""
-        del self.read[number]
-        still = {page for pages in self.read.values() for page in pages}
-        expected = [slot for slot in self.late if slot // self.size not in still]
-        got = self.exports.end(number)
-        require(sorted(got) == sorted(expected), f"slots that are free after transfer {number}", got, expected)
-        self.late = [slot for slot in self.late if slot not in expected]
-        refuses(Reason.DOUBLE_FREE, partial(self.exports.end, number))
-
-    def check(self) -> None:
-        """Raise AssertionError unless lists and pages on their way are those of the dictionaries."""
-        for name, pages in self.left.items():
-            slots = tuple(page * self.size + place for page in pages for place in range(self.size))
-            got = self.exports.left_of(name)
-            require(tuple(got) == slots, f"pages that have left of {name}", got, slots)
-        pages_read = {page for pages in self.read.values() for page in pages}
-        require(self.exports.pages == pages_read, "pages on their way", sorted(self.exports.pages), sorted(pages_read))
-        got = sorted(self.exports.late)
-        require(got == sorted(self.late), "slots that are given back late", got, sorted(self.late))
-
-
 def pages_stay_until_they_have_arrived(backend: Backend, histories: list[PageHistory]) -> None:
     """A page leaves once, the list of those that left ends where the text does, and none is free while it is read."""
     for history in histories:
-        leaving = _Leaving(backend, history.page_size)
-        for event in history.events:
-            name, number = event.requests[0], event.counts[0]
-            pages = leaving.texts.setdefault(name, [])
-            match event.what:
-                case "grow":
-                    pages += range(leaving.next_page, leaving.next_page + number % 3)
-                    leaving.next_page += number % 3
-                    leaving.begin(name, event.counts[1] % history.page_size)
-                case "back":
-                    del pages[max(0, len(pages) - number % 3) :]
-                    leaving.begin(name, 0)
-                case "other":
-                    kept = len(pages) // 2
-                    pages[kept:] = range(leaving.next_page, leaving.next_page + len(pages) - kept)
-                    leaving.next_page += len(pages)
-                    leaving.begin(name, 0)
-                case "share":
-                    pages[:] = leaving.texts.get(event.requests[-1], [])
-                    leaving.begin(name, 0)
-                case "free" if pages:
-                    page = pages.pop()
-                    if not any(page in others for others in leaving.texts.values()):
-                        leaving.free(page)
-                case "end" if leaving.read:
-                    leaving.end(sorted(leaving.read)[number % len(leaving.read)])
-                case "refused":
-                    refuses(Reason.DOUBLE_FREE, partial(leaving.exports.end, max(leaving.read, default=0) + 1000))
-            leaving.check()
-        for transfer in sorted(leaving.read):
-            leaving.end(transfer)
-        leaving.check()
-        for gone in leaving.left:
-            leaving.exports.forget(gone)
-            require(not leaving.exports.left_of(gone), f"pages of {gone}, which is forgotten", "some", "none")
+        play_beside(ExportsPlay(backend.host("Exports")(history.page_size), history.page_size), history.events)
 
 
 PROPERTIES = (

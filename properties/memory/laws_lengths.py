@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import require, state
+from specsim.properties.laws.checks import require, require_same, state
 from specsim.properties.memory.strategy_lengths import KeyCase, LengthCase, key_cases, length_cases
 from specsim.simulation.memory.reserve import DecodeSizes
 
@@ -26,12 +26,12 @@ def two_iterations_stay_within_the_reserve(backend: Backend, cases: list[LengthC
         sizes, size = case.sizes, case.page_size
         one = reserve(sizes, size)
         if not sizes.num_draft_tokens:
-            require(one == 1, "positions of a step without speculation", one, 1)
+            require_same("positions of a step without speculation", one, 1)
             continue
         touched = [positions_touched(sizes, size, length) for length in range(size)]
         widest = max(touched[length] + length for length in range(size)) if size > 1 and sizes.topk > 1 else touched[0]
         expected = max(widest, sizes.num_draft_tokens)
-        require(one == expected, "positions that an iteration may touch", one, expected)
+        require_same("positions that an iteration may touch", one, expected)
         for books in case.batch:
             end = allocated(books.num_committed, books.num_allocated, sizes, size)
             least = max(books.num_allocated, books.num_committed + 2 * expected)
@@ -64,14 +64,14 @@ def a_decode_takes_no_more_than_was_foretold(backend: Backend, cases: list[Lengt
         lengths = [books.num_committed for books in case.batch]
         if not sizes.num_draft_tokens:
             taken = sum(_new_pages(length, length + 1, size) for length in lengths)
-            require(need == size * taken, "slots for a token each", need, size * taken)
+            require_same("slots for a token each", need, size * taken)
         elif sizes.allocates_ahead:
             ends = [
                 backend.host("next_allocated_length")(books.num_committed, books.num_allocated, sizes, size)
                 for books in case.batch
             ]
             taken = sum(_new_pages(books.num_allocated, end, size) for books, end in zip(case.batch, ends, strict=True))
-            require(need == size * taken, "slots that are allocated ahead", need, size * taken)
+            require_same("slots that are allocated ahead", need, size * taken)
         else:
             nodes = sum(_new_pages(length, length + sizes.num_draft_tokens, size) for length in lengths)
             touched = [length + positions_touched(sizes, size, length) for length in lengths]
@@ -91,12 +91,12 @@ def a_release_names_every_position_once(backend: Backend, cases: list[LengthCase
         owned = backend.host("owned_length")(books.num_committed, case.num_prompt, case.finished_length)
         cut = None if case.finished_length is None else case.num_prompt + case.finished_length
         expected = books.num_committed if cut is None or cut > books.num_committed else cut
-        require(owned == expected, "positions of text", owned, expected)
+        require_same("positions of text", owned, expected)
         owned = max(owned, books.num_protected)
         plan = backend.host("plan_release")(books, owned, size, case.has_pair_keys)
         units = len(range(1, owned)) if case.has_pair_keys else owned
         key = units - units % size
-        require(plan.num_key == key, "positions that can be cached", plan.num_key, key)
+        require_same("positions that can be cached", plan.num_key, key)
         for num_cached in range(books.num_protected, max(key, books.num_protected) + 1, size):
             pages: Counter[int] = Counter()
             for start, end in (*plan.committed_ranges(num_cached), plan.scratch):
@@ -113,11 +113,10 @@ def a_unit_names_what_a_position_has_consumed(backend: Backend, cases: list[KeyC
         ahead = num_ahead if has_pair_keys else 0
         known = [position for position in range(len(text)) if position + ahead in range(len(text))]
         units = backend.host("key_units")(text, has_pair_keys, num_ahead)
-        require(len(units) == len(known), f"units of {len(text)} tokens", len(units), len(known))
+        require_same(f"units of {len(text)} tokens", len(units), len(known))
         for position, unit in zip(known, units, strict=True):
             consumed = [text[position + place] for place in range(ahead + 1)]
-            expected = tuple(consumed) if has_pair_keys else consumed[0]
-            require(unit == expected, f"unit of position {position}", unit, expected)
+            require_same(f"unit of position {position}", unit, tuple(consumed) if has_pair_keys else consumed[0])
 
 
 def a_result_counts_for_the_time_it_was_launched_in(backend: Backend, cases: list[LengthCase]) -> None:
@@ -133,9 +132,8 @@ def a_result_counts_for_the_time_it_was_launched_in(backend: Backend, cases: lis
                 resolved = books.resolve(num_tokens, launched, has_ended)
                 counts = launched == num_retractions and not has_ended
                 expected = books.num_committed + (num_tokens if counts else 0)
-                require(resolved.num_committed == expected, "positions of text", resolved.num_committed, expected)
-                others = replace(resolved, num_committed=books.num_committed)
-                require(others == books, "books beside the text", others, books)
+                require_same("positions of text", resolved.num_committed, expected)
+                require_same("books beside the text", replace(resolved, num_committed=books.num_committed), books)
 
 
 def _new_pages(start: int, end: int, page_size: int) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.rejection import Reason, SpecRejection
 
@@ -15,7 +15,7 @@ def leave(play: MemoryState, player: Player, cut: int | None) -> None:
     finished = None if cut is None or num_output <= former else max(former + 1, num_output - cut)
     owned = play.part("owned_length")(player.holding.books.num_committed, len(player.prompt), finished)
     expected = player.num_known if finished is None else min(player.num_known, len(player.prompt) + finished)
-    require(owned == expected, "positions of text", owned, expected)
+    require_same("positions of text", owned, expected)
     text, cache = player.text[: player.num_known + 1], play.memory.cache
     key = play.key(text[:owned])
     whole = len(key) // play.size * play.size
@@ -24,9 +24,8 @@ def leave(play: MemoryState, player: Player, cut: int | None) -> None:
     play.players.remove(player)
     play.published.append(tuple(text[:owned]))
     if cache is not None:
-        found = len(cache.match(key).slots)
-        require(found == whole, "cached positions of a request that ended", found, whole)
-        require(cache.num_cached == expected, "slots that are cached when it ended", cache.num_cached, expected)
+        require_same("cached positions of a request that ended", len(cache.match(key).slots), whole)
+        require_same("slots that are cached when it ended", cache.num_cached, expected)
 
 
 def retract(play: MemoryState, player: Player) -> None:
@@ -35,8 +34,8 @@ def retract(play: MemoryState, player: Player) -> None:
     play.part("release_retracted")(play.memory, player.holding)
     books = player.holding.books
     got = (books.num_protected, books.num_committed, books.num_allocated, books.row, books.is_retracted)
-    require(got == (0, 0, 0, 0, True), "books of a retracted request", got, (0, 0, 0, 0, True))
-    require(books.num_retractions == before + 1, "num_retractions", books.num_retractions, before + 1)
+    require_same("books of a retracted request", got, (0, 0, 0, 0, True))
+    require_same("num_retractions", books.num_retractions, before + 1)
     play.players.remove(player)
     del player.text[player.num_known + 1 :]
     player.num_true = player.num_known = player.num_filled = 0
@@ -52,5 +51,4 @@ def refused(play: MemoryState, reason: Reason, call: Any) -> None:
         require(refusal.reason is reason, "reason of the refusal", refusal.reason.name, reason.name)
     else:
         require(False, "a call that is to be refused", "taken", reason.name)
-    after = [one.holding.books for one in play.players]
-    require(after == books, "books after a refusal", after, books)
+    require_same("books after a refusal", [one.holding.books for one in play.players], books)

@@ -1,74 +1,55 @@
-"""A rule-based machine over an engine's memory alone: no model runs, tags say what the slots hold."""
+"""A rule-based machine over what stands beside a part of an engine's memory: its events in any order, as rules."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from specsim.conformance.backend import Backend
-from specsim.properties.memory.checks import check_memory
-from specsim.properties.memory.play import empty, happen
-from specsim.properties.memory.player import MemoryState
-from specsim.properties.memory.strategy import Event, MemoryHistory, one_memory
+from specsim.assertion import require_present
+from specsim.properties.memory.beside import Beside
+from specsim.properties.memory.strategy import BATCHES, Event
 
 COUNTS = st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
 
 
-def memory_machine(backend: Backend) -> type[RuleBasedStateMachine]:
-    """Return the machine of an implementation's parts, for ``run_state_machine_as_test``."""
+def machine_beside(
+    histories: st.SearchStrategy[Any], make: Callable[[Any], Beside], scenes: Sequence[Sequence[str]]
+) -> type[RuleBasedStateMachine]:
+    """Return a machine, for ``run_state_machine_as_test``.
 
-    class MemoryMachine(RuleBasedStateMachine):
-        """Requests join, decode and leave by every way; after each rule, everything has one owner and its text."""
+    Parameters
+    ----------
+    histories : strategy
+        What a run begins with; events of its own are not played.
+    make : callable
+        Returns what stands beside a part, from what was drawn.
+    scenes : sequence of sequences of str
+        The kinds of events that happen by one rule.
+    """
 
-        play: MemoryState | None = None
+    class Machine(RuleBasedStateMachine):
+        """Whatever happens, a part has what stands beside it."""
 
-        @initialize(history=one_memory())
-        def build(self, history: MemoryHistory) -> None:
-            self.play = MemoryState(backend, history)
+        beside: Beside | None = None
 
-        @rule(counts=COUNTS)
-        def join(self, counts: tuple[int, ...]) -> None:
-            self.let("join", counts)
+        @initialize(history=histories)
+        def build(self, history: Any) -> None:
+            self.beside = make(history)
 
-        @rule(counts=COUNTS)
-        def join_in_chunks(self, counts: tuple[int, ...]) -> None:
-            self.let("admit", counts)
-            self.let("chunk", counts)
-
-        @rule(counts=COUNTS)
-        def step(self, counts: tuple[int, ...]) -> None:
-            self.let("step", counts)
-
-        @rule(counts=COUNTS)
-        def step_again(self, counts: tuple[int, ...]) -> None:
-            self.let("step", counts)
-            self.let("step", counts[::-1])
-
-        @rule(what=st.sampled_from(["finish", "abort", "retract"]), counts=COUNTS)
-        def leave(self, what: str, counts: tuple[int, ...]) -> None:
-            self.let(what, counts)
-
-        @rule(counts=COUNTS)
-        def evict(self, counts: tuple[int, ...]) -> None:
-            self.let("evict", counts)
-
-        @rule(counts=COUNTS)
-        def late_results(self, counts: tuple[int, ...]) -> None:
-            self.let("late", counts)
-
-        @rule(counts=COUNTS)
-        def resize(self, counts: tuple[int, ...]) -> None:
-            self.let("resize", counts)
+        @rule(scene=st.sampled_from(scenes), requests=st.sampled_from(BATCHES), counts=COUNTS)
+        def let(self, scene: Sequence[str], requests: tuple[int, ...], counts: tuple[int, ...]) -> None:
+            for what, numbers in zip(scene, (counts, counts[::-1]), strict=False):
+                require_present("a memory", self.beside).happen(Event(what, requests, numbers))
 
         @invariant()
-        def everything_has_one_owner(self) -> None:
-            if self.play is not None:
-                check_memory(self.play, "after a rule")
-
-        def let(self, what: str, counts: tuple[int, ...]) -> None:
-            if self.play is not None:
-                happen(self.play, Event(what, (), counts))
+        def nothing_differs(self) -> None:
+            if self.beside is not None:
+                self.beside.compare("after a rule")
 
         def teardown(self) -> None:
-            if self.play is not None:
-                empty(self.play)
+            if self.beside is not None:
+                self.beside.end()
+                self.beside.compare("at the end")
 
-    return MemoryMachine
+    return Machine

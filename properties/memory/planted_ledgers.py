@@ -31,28 +31,20 @@ class Kept:
         return self.holdings["second"]
 
 
-def in_good_order(backend: Backend, page_size: int) -> Kept:
-    """Return two requests after their prompts and one decode, each with scratch."""
+def in_good_order(backend: Backend, page_size: int, window: int = 0) -> Kept:
+    """Return two requests after their prompts and one decode, each with scratch.
+
+    Without a window their front is cached. With one there are SWA slots, of which the first request has lost those of a
+    page before its window.
+    """
     part, num_slots = backend.host, 30 * page_size
-    memory = build_memory(backend, PoolSizes(num_slots, 4, 60, page_size), None, has_cache=True, has_pair_keys=False)
+    sizes = PoolSizes(num_slots, 4, 60, page_size, num_slots if window else 0)
+    memory = build_memory(backend, sizes, None, has_cache=not window, has_pair_keys=False, window=window)
     holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
     for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
         part("admit_request")(memory, holding, prompt)
         part("allocate_chunk")(memory, holding, len(prompt))
         part("publish_prefix")(memory, holding, prompt)
-    part("prepare_for_decode")(memory, list(holdings.values()), SIZES)
-    return Kept(memory, holdings)
-
-
-def with_windows(backend: Backend, page_size: int) -> Kept:
-    """Return the same with SWA slots, of which the first request has lost those of a page before its window."""
-    part, num_slots = backend.host, 30 * page_size
-    sizes = PoolSizes(num_slots, 4, 60, page_size, num_slots)
-    memory = build_memory(backend, sizes, None, has_cache=False, has_pair_keys=False, window=2)
-    holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
-    for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
-        part("admit_request")(memory, holding, prompt)
-        part("allocate_chunk")(memory, holding, len(prompt))
     part("evict_behind_window")(memory, holdings["first"], len(PROMPTS[0]))
     part("prepare_for_decode")(memory, list(holdings.values()), SIZES)
     return Kept(memory, holdings)

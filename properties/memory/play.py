@@ -1,31 +1,41 @@
 """An engine's memory without an engine: requests come, decode and go, and tags say what their slots hold."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from specsim.properties.laws.checks import require
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.checks import check_memory
 from specsim.properties.memory.leaving import leave, refused, retract
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.properties.memory.steps import resolve, step
-from specsim.properties.memory.strategy import MOST_PROMPT, Event
+from specsim.properties.memory.strategy import MOST_PROMPT, Event, MemoryHistory
 from specsim.rejection import Reason
 from specsim.simulation.memory import Holding
 
 
-def play_memory(play: MemoryState, events: Sequence[Event]) -> None:
-    """Let everything happen, check after each event, and find the pool whole when all have gone."""
-    for event in events:
-        happen(play, event)
-        check_memory(play, f"after {event}")
-    empty(play)
+class MemoryPlay:
+    """An engine's memory beside players whose texts lie in slots of a device."""
+
+    def __init__(self, backend: Backend, history: MemoryHistory) -> None:
+        self.state = MemoryState(backend, history)
+
+    def happen(self, event: Event) -> None:
+        """Do what an event says, if it can be done."""
+        happen(self.state, event)
+
+    def compare(self, when: str) -> None:
+        """Raise AssertionError unless everything has one owner and holds its text."""
+        check_memory(self.state, when)
+
+    def end(self) -> None:
+        """Let all go, and find the pool whole."""
+        empty(self.state)
 
 
 def empty(play: MemoryState) -> None:
     """Let all go, and find the pool whole."""
     while play.players:
         leave(play, play.players[-1], None)
-    check_memory(play, "when all have gone")
     allocator, cache = play.memory.allocator, play.memory.cache
     cached = () if cache is None else sorted(cache.slots)
     swa = play.memory.swa
@@ -35,9 +45,8 @@ def empty(play: MemoryState) -> None:
         require(seen == play.history.num_swa_pages * play.size, "free and cached SWA slots at the end", seen, "all")
     require(left == play.history.num_pages * play.size, "free and cached slots at the end", left, "all")
     if cache is not None:
-        require(cache.num_evictable == cache.num_cached, "evictable slots", cache.num_evictable, cache.num_cached)
-    rows = play.memory.rows.num_free
-    require(rows == play.history.num_rows - 1, "free rows at the end", rows, play.history.num_rows - 1)
+        require_same("evictable slots", cache.num_evictable, cache.num_cached)
+    require_same("free rows at the end", play.memory.rows.num_free, play.history.num_rows - 1)
 
 
 def happen(play: MemoryState, event: Event) -> None:
@@ -130,17 +139,14 @@ def _chunk(play: MemoryState, length: int) -> None:
     play.assign(play.part("publish_prefix")(play.memory, player.holding, player.text[:end]))
     play.published.append(tuple(player.text[:end]))
     whole = 0 if play.memory.cache is None else len(play.key(player.text[:end])) // play.size * play.size
-    got = player.holding.books.num_protected
-    require(got == whole, "positions that the cache has of a filled chunk", got, whole)
+    require_same("positions that the cache has of a filled chunk", player.holding.books.num_protected, whole)
 
 
 def _fits(play: MemoryState, end: int, player: Player) -> bool:
     """Return whether a prompt can grow so far; if not, the attempt is refused and changes nothing."""
-    cache = play.memory.cache
-    room = play.memory.allocator.num_free + (0 if cache is None else cache.num_evictable)
     need = (-(-end // play.size) - -(-player.num_filled // play.size)) * play.size
     reason = Reason.ROW_TOO_SHORT if end > play.memory.row_width else Reason.OUT_OF_SLOTS
-    if need <= room and end <= play.memory.row_width:
+    if need <= play.num_obtainable and end <= play.memory.row_width:
         return True
     refused(play, reason, lambda: play.part("allocate_chunk")(play.memory, player.holding, end))
     return False

@@ -63,6 +63,17 @@ class MemoryState:
         """Players that decode, in batch order."""
         return [one for one in self.players if not one.is_filling]
 
+    @property
+    def num_obtainable(self) -> int:
+        """Slots that are free, or cached and not locked."""
+        cache = self.memory.cache
+        return self.memory.allocator.num_free + (0 if cache is None else cache.num_evictable)
+
+    def own_slots(self, player: Player) -> list[int]:
+        """Return the slots that a player has and the cache does not."""
+        books = player.holding.books
+        return [self.device.slot(books.row, place) for place in range(books.num_protected, books.num_allocated)]
+
     def assign(self, given: SlotRange) -> None:
         """Write slots into the maps of the device."""
         self.device.assign(with_swa_slots(self.memory, [given])[0])

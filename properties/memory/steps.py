@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.leaving import leave, refused, retract
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.rejection import Reason
@@ -65,15 +65,14 @@ def _make_room(play: MemoryState) -> None:
     def pop(holding: Holding) -> None:
         kept = len(batch) - len(gone)
         place = [id(one.holding) for one in batch].index(id(holding))
-        require(place == kept - 1, "place of the retracted request", place, kept - 1)
-        room = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_evictable)
-        need = demand([one.holding for one in batch[:kept]])
+        require_same("place of the retracted request", place, kept - 1)
+        room, need = play.num_obtainable, demand([one.holding for one in batch[:kept]])
         require(room < need, "slots that could be free when a request is retracted", room, f"below {need}")
         retract(play, by_holding[id(holding)])
         gone.append(place)
 
     room = play.part("make_room")(memory, [one.holding for one in batch], demand, pop)
-    require(list(room.retracted) == gone, "retracted places", list(room.retracted), gone)
+    require_same("retracted places", list(room.retracted), gone)
     if room.aborted is not None:
         require(
             (room.num_kept, len(gone)) == (0, len(batch) - 1), "kept requests", room.num_kept, "0 of one that is left"
@@ -82,7 +81,7 @@ def _make_room(play: MemoryState) -> None:
         require(memory.allocator.num_free < need, "free slots when the last gives up", memory.allocator.num_free, need)
         leave(play, batch[room.aborted], None)
         return
-    require(room.num_kept == len(batch) - len(gone), "kept requests", room.num_kept, len(batch) - len(gone))
+    require_same("kept requests", room.num_kept, len(batch) - len(gone))
     need = demand([one.holding for one in batch[: room.num_kept]])
     require(memory.allocator.num_free >= need, "free slots for a decode", memory.allocator.num_free, f"at least {need}")
 
@@ -100,12 +99,10 @@ def _prepare(play: MemoryState, batch: Sequence[Player]) -> None:
     if expected:
         narrow = replace(play.memory, row_width=max(end for _, _, end in expected) - 1)
         refused(play, Reason.ROW_TOO_SHORT, lambda: prepare(narrow, holdings, play.sizes))
-        require(
-            play.memory.allocator.num_free == free, "free slots after a refusal", play.memory.allocator.num_free, free
-        )
+        require_same("free slots after a refusal", play.memory.allocator.num_free, free)
     ranges: list[SlotRange] = prepare(play.memory, holdings, play.sizes)
     got = [(one.row, one.start, one.end) for one in ranges]
-    require(got == expected, "(row, start, end) of what is allocated ahead", got, expected)
+    require_same("(row, start, end) of what is allocated ahead", got, expected)
     for one in ranges:
         play.assign(one)
     taken = free - play.memory.allocator.num_free
@@ -170,5 +167,4 @@ def _resolve(play: MemoryState, player: Player, count: int) -> None:
         is_stale = num_retractions != player.holding.books.num_retractions
         player.holding.books = player.holding.books.resolve(num_tokens, num_retractions, False)
         player.num_known += 0 if is_stale else num_tokens
-        got = player.holding.books.num_committed
-        require(got == player.num_known, f"num_committed of request {player.name}", got, player.num_known)
+        require_same(f"num_committed of request {player.name}", player.holding.books.num_committed, player.num_known)

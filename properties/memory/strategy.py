@@ -10,7 +10,7 @@ from specsim.simulation.memory.reserve import DecodeSizes
 MOST_REQUESTS = 3
 MOST_PROMPT = 9
 _COUNTS = 7
-_BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
+BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
 
 ALLOCATOR_EVENTS = (
     *("extend", "free", "begin", "trim", "extend", "borrow", "free", "end"),
@@ -44,12 +44,13 @@ class Event:
 
 @dataclass(frozen=True)
 class AllocatorHistory:
-    """A pool and what happens to it."""
+    """A pool and what happens to it; with SWA pages a second one."""
 
     page_size: int
     num_pages: int
     shuffle_seed: int | None
     events: tuple[Event, ...]
+    num_swa_pages: int = 0
 
     @property
     def num_slots(self) -> int:
@@ -85,34 +86,26 @@ def histories(kinds: tuple[str, ...], most: int) -> st.SearchStrategy[tuple[Even
     An event is drawn as one number, which is five times as fast as drawing what it is made of. Lists of lists are
     longer than lists, and shrink as far.
     """
-    codes = st.integers(0, len(kinds) * len(_BATCHES) * _COUNTS**MOST_REQUESTS - 1)
+    codes = st.integers(0, len(kinds) * len(BATCHES) * _COUNTS**MOST_REQUESTS - 1)
     scenes = st.lists(codes.map(lambda code: _decoded(kinds, code)), min_size=1, max_size=most)
     return st.lists(scenes, min_size=1, max_size=5).map(lambda lists: tuple(event for one in lists for event in one))
 
 
 def _decoded(kinds: tuple[str, ...], code: int) -> Event:
     rest, kind = divmod(code, len(kinds))
-    rest, batch = divmod(rest, len(_BATCHES))
+    rest, batch = divmod(rest, len(BATCHES))
     counts = tuple(rest // _COUNTS**place % _COUNTS for place in range(MOST_REQUESTS))
-    return Event(kinds[kind], _BATCHES[batch], counts)
+    return Event(kinds[kind], BATCHES[batch], counts)
 
 
-@dataclass(frozen=True)
-class SwaHistory:
-    """Two pools, one of them perhaps smaller, and what happens to them."""
-
-    page_size: int
-    num_pages: int
-    num_swa_pages: int
-    events: tuple[Event, ...]
-
-
-def swa_histories() -> st.SearchStrategy[list[SwaHistory]]:
-    """Draw histories of two pools."""
+def swa_histories() -> st.SearchStrategy[list[AllocatorHistory]]:
+    """Draw histories of two pools, the second one perhaps smaller."""
     pools = st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 9), st.sampled_from([0, 0, 1, 3]))
     drawn = st.tuples(pools, histories(SWA_EVENTS, 12))
     return st.lists(
-        drawn.map(lambda one: SwaHistory(one[0][0], one[0][1], max(1, one[0][1] - one[0][2]), one[1])),
+        drawn.map(
+            lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2])),
+        ),
         min_size=2,
         max_size=9,
     )
@@ -130,10 +123,11 @@ class CacheHistory:
 
 def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
     """Draw histories of prefix caches."""
-    return st.lists(_cache_histories(), min_size=3, max_size=19)
+    return st.lists(cache_history(), min_size=3, max_size=19)
 
 
-def _cache_histories() -> st.SearchStrategy[CacheHistory]:
+def cache_history() -> st.SearchStrategy[CacheHistory]:
+    """Draw one of them."""
     return st.builds(
         CacheHistory,
         page_size=st.integers(1, 3),
@@ -177,6 +171,11 @@ MEMORY_EVENTS = (
     *("join", "step", "admit", "join", "step", "chunk", "join", "step", "step", "finish"),
     *("retract", "join", "abort", "step", "evict", "late", "resize", "chunk"),
 )
+MEMORY_SCENES = (
+    *(("join",), ("admit", "chunk"), ("step",), ("step", "step"), ("join",), ("step",)),
+    *(("finish",), ("abort",), ("retract",), ("evict",), ("late",), ("resize",)),
+)
+"""What happens by one rule of a machine; who joins and decodes is drawn more often than who leaves."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from specsim.properties.laws.checks import require
+from specsim.properties.laws.checks import require, require_same
 from specsim.simulation.memory import SlotRange
 
 Tag = tuple[int, ...]
@@ -32,7 +32,7 @@ class TaggedSlots:
             self.map[given.row, position] = slot
         if self.window:
             slots = (*given.slots, *given.remapped)
-            require(len(given.swa_slots) == len(slots), "SWA slots of a range", len(given.swa_slots), len(slots))
+            require_same("SWA slots of a range", len(given.swa_slots), len(slots))
             self.full_to_swa.update(zip(slots, given.swa_slots, strict=True))
 
     def swa_slot(self, slot: int) -> int:
@@ -63,7 +63,7 @@ class TaggedSlots:
         for position in range(max(0, next_position - self.window + 1), next_position if self.window else 0):
             slot = self.swa_slot(self.slot(row, position))
             got, expected = self.seen.get(slot) if slot else None, self.tags(text, position)[0]
-            require(got == expected, f"tag in SWA slot {slot}, position {position} of {what}", got, expected)
+            require_same(f"tag in SWA slot {slot}, position {position} of {what}", got, expected)
 
     def _show(self, slot: int, tag: Tag) -> None:
         """Write what a layer with a window has of a slot."""
@@ -79,4 +79,4 @@ class TaggedSlots:
         """Raise AssertionError unless slots hold the positions of a text from its front."""
         for position, slot in enumerate(slots):
             got, expected = (self.target.get(slot), self.draft.get(slot)), self.tags(text, position)
-            require(got == expected, f"tags in slot {slot}, position {position} of {what}", got, expected)
+            require_same(f"tags in slot {slot}, position {position} of {what}", got, expected)

@@ -44,6 +44,34 @@ def edited(*pairs: str, within: Function | ModuleType | str = "") -> Callable[[F
     return inject
 
 
+def faults_in(diffs: str) -> list[list[str]]:
+    """Return what a text of diffs says: of each fault operation, place in it, number, what is wrong, and pieces.
+
+    ``@@ operation in place`` begins the faults of one operation; ``in place`` is what `edited` takes as ``within``, and
+    may lack. A line that begins with a number begins a fault. Below it, a line after ``- `` stands in the correct
+    source alone, one after ``+ `` in the faulty one alone, and one after two blanks in both. The next piece begins
+    where another line follows one after ``+ ``, or after three dots. ``- old => new`` is a piece of one line.
+    """
+    faults: list[list[str]] = []
+    operation = place = last = ""
+    for line in filter(None, dedent(diffs).splitlines()):
+        sign, (old, arrow, new) = line[:2], line[2:].partition(" => ")
+        if arrow:
+            faults[-1] += [old, new]
+            sign = "+ "
+        elif sign in ("- ", "+ ", "  "):
+            if last not in ("- ", "  ", sign):
+                faults[-1] += ["", ""]
+            faults[-1][-2] += f"{old}\n" if sign != "+ " else ""
+            faults[-1][-1] += f"{old}\n" if sign != "- " else ""
+        elif sign == "@@":
+            operation, _, place = line.removeprefix("@@ ").partition(" in ")
+        elif line != "...":
+            faults.append([operation, place, *line.split(" ", 1)])
+        last = sign
+    return faults
+
+
 def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "") -> Any:
     """Return a function or a class as `edited` would inject it.
 

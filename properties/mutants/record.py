@@ -11,6 +11,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.properties.mutants.edits import edited, faults_in
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
@@ -77,6 +78,14 @@ def mutants_of_operations(
 ) -> tuple[Mutant, ...]:
     """Return mutants of several operations: what injects each, by its number, its operation and what is wrong."""
     return tuple(Mutant(*named, inject) for named, inject in faults.items())
+
+
+def edits_of(diffs: str) -> tuple[Mutant, ...]:
+    """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
+    return tuple(
+        Mutant(number, operation, summary, edited(*pairs, within=place))
+        for operation, place, number, summary, *pairs in faults_in(diffs)
+    )
 
 
 def mutants_of_sides(

@@ -30,7 +30,8 @@ class Situation:
     reads : tuple of str
         Names of arguments and outputs that an operation needs to be able to meet it.
     is_met : callable
-        Takes the arguments and outputs of a call that compares equal to the reference's.
+        Takes the arguments and outputs of a call that compares equal to the reference's, and returns whether the call
+        is in it, or for each of several entries whether it is.
     share : float
         The least share of examples that meet it.
     switch : str
@@ -39,7 +40,7 @@ class Situation:
 
     tag: str
     reads: tuple[str, ...]
-    is_met: Callable[[Call], bool]
+    is_met: Callable[[Call], Any]
     share: float = 0.2
     switch: str = ""
 
@@ -70,7 +71,7 @@ def tell_situations(operation: str, arguments: Call, outputs: Call) -> None:
     """Report which situations a call met."""
     call = {**arguments, **outputs}
     for one in situations_of(operation):
-        if one.is_met(call):
+        if np.any(one.is_met(call)):
             reached(one.tag)
 
 
@@ -78,82 +79,74 @@ def _counts(call: Call) -> Any:
     return np.diff(call["cu_num_drafts"])
 
 
-def _equal_siblings(call: Call) -> bool:
+def _equal_siblings(call: Call) -> Any:
     sibling, tokens = call["retrieve_next_sibling"], call["candidates"]
     rows, nodes = np.nonzero(sibling >= 0)
-    return bool((tokens[rows, nodes] == tokens[rows, sibling[rows, nodes]]).any())
+    return tokens[rows, nodes] == tokens[rows, sibling[rows, nodes]]
 
 
-def _has_one_hot_row(rows: Any) -> bool:
-    flat = rows.reshape(-1, rows.shape[-1])
-    return bool(((flat == 1).any(axis=1) & ((flat != 0).sum(axis=1) == 1)).any())
+def _is_one_hot(rows: Any) -> Any:
+    return (rows == 1).any(axis=-1) & ((rows != 0).sum(axis=-1) == 1)
 
 
-def _ties_at(values: Any, counts: Any) -> bool:
-    """Return whether a row has the last value that it keeps once more among those that it drops."""
+def _ties_at(values: Any, counts: Any) -> Any:
+    """Return which rows have the last value that they keep once more among those that they drop."""
     ordered = np.sort(values, axis=1)[:, ::-1]
     rows = np.flatnonzero((counts > 0) & (counts < values.shape[1]))
-    return bool((ordered[rows, counts[rows] - 1] == ordered[rows, counts[rows]]).any())
+    return ordered[rows, counts[rows] - 1] == ordered[rows, counts[rows]]
 
 
-def _ties_of_the_largest(logits: Any) -> bool:
+def _ties_of_the_largest(logits: Any) -> Any:
     rows = logits.astype(np.float32)
-    return bool(((rows == rows.max(axis=1, keepdims=True)).sum(axis=1) > 1).any())
+    return (rows == rows.max(axis=1, keepdims=True)).sum(axis=1) > 1
 
 
-def _on_a_border(call: Call) -> bool:
+def _on_a_border(call: Call) -> Any:
     lengths, size = call["seq_lens"], int(call["page_size"])
-    return size > 1 and bool(((lengths > 0) & (lengths % size == 0)).any())
+    return (size > 1) & (lengths > 0) & (lengths % size == 0)
 
 
 SITUATIONS = (
     Situation(
         "every draft of a chain accepted",
         ("cu_num_drafts", "num_accepted_drafts", "draft_tokens"),
-        lambda call: bool(((call["num_accepted_drafts"] == _counts(call)) & (_counts(call) > 0)).any()),
+        lambda call: (call["num_accepted_drafts"] == _counts(call)) & (_counts(call) > 0),
     ),
     Situation(
         "no draft of a chain accepted",
         ("cu_num_drafts", "num_accepted_drafts", "draft_tokens"),
-        lambda call: bool(((call["num_accepted_drafts"] == 0) & (_counts(call) > 0)).any()),
+        lambda call: (call["num_accepted_drafts"] == 0) & (_counts(call) > 0),
     ),
-    Situation(
-        "a chain without drafts", ("cu_num_drafts", "draft_tokens"), lambda call: bool((_counts(call) == 0).any())
-    ),
-    Situation(
-        "a draft of -1", ("cu_num_drafts", "draft_tokens"), lambda call: bool((call["draft_tokens"] == -1).any())
-    ),
+    Situation("a chain without drafts", ("cu_num_drafts", "draft_tokens"), lambda call: _counts(call) == 0),
+    Situation("a draft of -1", ("cu_num_drafts", "draft_tokens"), lambda call: call["draft_tokens"] == -1),
     Situation(
         "a path of all steps accepted",
         ("candidates", "num_steps", "num_accepted_drafts"),
-        lambda call: call["num_steps"] > 0 and bool((call["num_accepted_drafts"] == call["num_steps"]).any()),
+        lambda call: (call["num_steps"] > 0) & (call["num_accepted_drafts"] == call["num_steps"]),
     ),
     Situation(
         "no draft of a tree accepted",
         ("candidates", "num_steps", "num_accepted_drafts"),
-        lambda call: call["candidates"].shape[1] > 1 and bool((call["num_accepted_drafts"] == 0).any()),
+        lambda call: (call["candidates"].shape[1] > 1) & (call["num_accepted_drafts"] == 0),
     ),
     Situation(
         "equal siblings", ("candidates", "retrieve_next_sibling"), _equal_siblings, switch="has_distinct_siblings"
     ),
-    Situation("a one-hot row", ("target_probs",), lambda call: _has_one_hot_row(call["target_probs"])),
+    Situation("a one-hot row", ("target_probs",), lambda call: _is_one_hot(call["target_probs"])),
     Situation(
-        "a coin of 0",
-        ("uniform_samples", "num_accepted_drafts"),
-        lambda call: bool((call["uniform_samples"] == 0).any()),
-        share=0.15,
+        "a coin of 0", ("uniform_samples", "num_accepted_drafts"), lambda call: call["uniform_samples"] == 0, share=0.15
     ),
     Situation(
         "a threshold below 1",
         ("threshold_single", "candidates"),
-        lambda call: bool((call["threshold_single"] < 1).any()),
+        lambda call: call["threshold_single"] < 1,
         switch="takes_thresholds",
     ),
-    Situation("a greedy request", ("temperature", "top_k"), lambda call: bool((call["temperature"] == 0).any())),
+    Situation("a greedy request", ("temperature", "top_k"), lambda call: call["temperature"] == 0),
     Situation(
         "certain drafts beside drawn ones",
         ("draft_logits", "draft_temperature"),
-        lambda call: call["draft_logits"] is not None and bool((call["draft_temperature"] == 0).any()),
+        lambda call: call["draft_logits"] is not None and call["draft_temperature"] == 0,
     ),
     Situation(
         "drafts without probabilities", ("draft_probs", "cu_num_drafts"), lambda call: call["draft_probs"] is None
@@ -180,6 +173,6 @@ SITUATIONS = (
     Situation(
         "a slot that is read and written",
         ("target_slots", "source_slots"),
-        lambda call: bool(np.intersect1d(call["target_slots"], call["source_slots"]).size),
+        lambda call: np.isin(call["target_slots"], call["source_slots"]),
     ),
 )

@@ -1,8 +1,7 @@
 """The toy models' operations in NumPy, and the models that they make up."""
 
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import load
-from specsim.conformance.direct import Direct
+from specsim.conformance.direct import oracle
 from specsim.operations.protocol import ModelOperations
 from specsim.reference.models.toy_model import ToyModel
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -16,4 +15,4 @@ def load_model(language_model: LanguageModel, operations: ModelOperations[Array]
     ``operations`` computes it, and reads everything in every forward. Without them the oracle does, and keeps what it
     has read where the worker says that it may.
     """
-    return ToyModel(language_model, operations or Direct(load("specsim.reference")), may_keep=operations is None)
+    return ToyModel(language_model, operations or oracle(), may_keep=operations is None)

@@ -7,9 +7,8 @@ import numpy as np
 
 from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
-from specsim.conformance.direct import Direct
+from specsim.conformance.direct import oracle
 from specsim.host.acceptance import Acceptance, acceptance_of, check_thresholds
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase, VerifyInput
@@ -94,7 +93,7 @@ class Loop:
         has_dp_attention: bool = False,
         acceptance: str = Acceptance.TOKEN,
     ) -> None:
-        self._operations: CallsByName = operations or Direct(load("specsim.reference"))
+        self._operations: CallsByName = operations or oracle()
         self._has_dp_attention = has_dp_attention
         self.side = make_side(
             Setting(model, drafting, sizes, self._operations, arrays, waiting_inputs, has_dp_attention)

@@ -1,9 +1,10 @@
 """An implementation that is trusted: its functions are called as they are, with nothing checked or copied between."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 
 
@@ -31,3 +32,9 @@ class Direct(CallsByName):
             if name.startswith("_") or name not in self._functions:
                 raise AttributeError(f"{type(self).__name__} has no attribute {name}", name=name)
             return self._functions[name]
+
+
+@cache
+def oracle() -> Direct:
+    """Return the functions of the reference, which every worker of it takes that is given no others."""
+    return Direct(load("specsim.reference"))

@@ -36,4 +36,4 @@ def test_no_class_beside_scenario_and_play_is_a_run():
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef) and re.fullmatch(r"\w+Run|\w*Play", node.name)
     }
-    assert names == {"Play", "AllocatorPlay", "CachePlay", "SwaPlay"}
+    assert names == {"Play", "AllocatorPlay", "CachePlay", "ExportsPlay", "MemoryPlay"}

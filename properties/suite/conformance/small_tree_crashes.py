@@ -32,12 +32,12 @@ def smallest_crash(
     scope = next(islice(calls, search.first - 1, None))
 
     def death_by(cases: Scope) -> Death | None:
-        return None if trials.is_time_up else trials.try_case(form.pack(cases), trials.patience)
+        return None if trials.is_time_up else trials.try_case(form.arguments(cases), trials.patience)
 
-    found = trials.try_case(form.pack(scope), search.call_seconds)
+    found = trials.try_case(form.arguments(scope), search.call_seconds)
     if found is None:
         return None
     scope, death = smallest(scope, found, death_by)
     # NOTE: a smaller case was waited for less long.
-    death = trials.try_case(form.pack(scope), search.call_seconds) or death
+    death = trials.try_case(form.arguments(scope), search.call_seconds) or death
     return plain_crash(implementation, name, death.fate, death.words, death.call, limits)

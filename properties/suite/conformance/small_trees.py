@@ -26,7 +26,7 @@ def _failure_of(one: Property, backend: Backend, form: Form, tried: Tried) -> Fa
     """Return the failure of the cases that are left, as the law puts it where it sees it in them, too."""
     if tried.scope is None or tried.error is None:
         raise ValueError("nothing is wrong")
-    arguments, error = form.pack(tried.scope), tried.error
+    arguments, error = form.arguments(tried.scope), tried.error
     try:
         call_law(one, backend, arguments)
     except Exception as broken:  # NOTE: an implementation under test may raise anything at all.

@@ -72,6 +72,7 @@ UNSEEN: dict[str, str] = {
     "OWN-1197": "A turn may admit no request: nothing states when one has to.",
     "OWN-1153": "Room is made before a batch is prepared, so that none is refused.",
     "OWN-1157": "The scheduler writes rows by what the books say; of the range it asks whether there was a hit.",
+    "OWN-1165": "Who computes a prompt again is right, too: nothing states that one has to be left to the cache.",
     "OWN-1167": "With pair keys that position is final in both pools, so that nothing wrong is cached.",
     "OWN-1177": "It takes three requests: two have to be left.",
     "OWN-1178": "It takes three requests: a second retraction has to be due.",
@@ -87,6 +88,9 @@ UNSEEN: dict[str, str] = {
     "OWN-1126": "Every small scope speculates.",
     **dict.fromkeys(
         ("OWN-1228", "OWN-1229", "OWN-1230", "OWN-1231", "OWN-1232"), "No layer of a small scope sees a sliding window."
+    ),
+    **dict.fromkeys(
+        (f"OWN-{number}" for number in (*range(4700, 4710), *range(4715, 4726))), "No small scope exports a text."
     ),
     **dict.fromkeys(("OWN-1185", "OWN-1186", "OWN-1187"), "While nothing is wrong, no one misses what a ledger sees."),
 }

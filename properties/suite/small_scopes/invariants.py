@@ -8,6 +8,7 @@ import numpy as np
 from specsim.assertion import require
 from specsim.counts import ceil_to, floor_to
 from specsim.host.stopping import FinishReason
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.probes import probe
 from specsim.properties.suite.small_scopes.state import State, World
 from specsim.properties.suite.small_scopes.texts import Tags
@@ -30,7 +31,7 @@ def check(world: World, state: State) -> None:
     in_prefill = [*scheduler.unanswered, *([] if scheduler.mid_prompt is None else [scheduler.mid_prompt])]
     check_texts(scheduler.holders, in_prefill, scheduler.allocates_ahead)
     rows = scheduler.memory.rows
-    require(rows.num_free == len(state.free_rows), "free rows", rows.num_free, len(state.free_rows))
+    require_same("free rows", rows.num_free, len(state.free_rows))
     for request in state.live:
         _check_output(world, request)
     for request in scheduler.waiting:
@@ -68,7 +69,7 @@ def settle(world: World, state: State) -> None:
 def _check_output(world: World, request: Request) -> None:
     text = world.texts.tokens[request.request_id]
     fill = request.fill
-    require(fill == text[: len(fill)], f"text of request {request.request_id}", fill, text[: len(fill)])
+    require_same(f"text of request {request.request_id}", fill, text[: len(fill)])
     if request.finish is None:
         most, length = world.output_length(request), len(request.output)
         require(length < most, f"output tokens of request {request.request_id}, which goes on", length, f"below {most}")
@@ -77,20 +78,19 @@ def _check_output(world: World, request: Request) -> None:
 def _check_end(world: World, request: Request) -> None:
     if request.finish is not None and request.finish.reason is not FinishReason.ABORT:
         most, length = world.output_length(request), len(request.output)
-        require(length == most, f"output tokens of request {request.request_id}, which ended", length, most)
+        require_same(f"output tokens of request {request.request_id}, which ended", length, most)
 
 
 def _check_contents(world: World, state: State, request: Request) -> None:
     device, number, row = state.device, request.request_id, request.row
     slots = request.slots
-    in_map = device.req_to_token[row, : len(slots)].tolist()
-    require(in_map == slots, f"slots of request {number} in the map", in_map, slots)
+    require_same(f"slots of request {number} in the map", device.req_to_token[row, : len(slots)].tolist(), slots)
     whose, length = device.carried.get(row, (None, 0))
-    require(whose == number, f"whose text row {row} decodes", whose, number)
+    require_same(f"whose text row {row} decodes", whose, number)
     least = request.num_committed
     require(length >= least, f"length of request {number} on the device", length, f"at least {least}")
     if not state.in_flight:
-        require(length == least, f"length of request {number} on the device", length, least)
+        require_same(f"length of request {number} on the device", length, least)
     _check_tags(f"of request {number}", world, state, number, slots[:length])
 
 
@@ -116,13 +116,13 @@ def _check_release(world: World, request: Request) -> None:
     """Compare what a release at this point is planned to free with what no one else keeps."""
     books, size = request.holding.books, world.scope.page_size
     late = books.resolve(1, books.num_retractions - 1, False)
-    require(late == books, f"books of request {request.request_id} after a result from before", late, books)
+    require_same(f"books of request {request.request_id} after a result from before", late, books)
     plan = world.operations.host("plan_release")(books, books.num_committed, size, True)
     num_key = floor_to(max(books.num_committed - 1, 0), size)
     scratch = (min(ceil_to(books.num_committed, size), books.num_allocated), books.num_allocated)
     got = (plan.num_protected, plan.num_key, plan.num_owned, plan.scratch)
     expected = (books.num_protected, num_key, books.num_committed, scratch)
-    require(got == expected, f"what request {request.request_id} would release", got, expected)
+    require_same(f"what request {request.request_id} would release", got, expected)
 
 
 def _check_cache(world: World, state: State, cache: RadixCache) -> None:
@@ -133,4 +133,4 @@ def _check_cache(world: World, state: State, cache: RadixCache) -> None:
     fronts = [known_node(request.holding.node) for request in state.scheduler.holders]
     locks = Counter(id(node) for front in fronts if front is not None for node in front.path())
     for node in cache.root.descendants():
-        require(node.num_locks == locks[id(node)], f"locks of {node.units}", node.num_locks, locks[id(node)])
+        require_same(f"locks of {node.units}", node.num_locks, locks[id(node)])

@@ -7,6 +7,7 @@ import numpy as np
 from specsim.assertion import require
 from specsim.counts import floor_to
 from specsim.host.stopping import FinishReason
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.device import Slots, TagDevice, Verified
 from specsim.properties.suite.small_scopes.state import State, World
 from specsim.properties.suite.small_scopes.twins import cached_texts, known_cache
@@ -46,13 +47,12 @@ def check_reserve(world: World, running: Sequence[Request], before: Sequence[Boo
     next_length = world.operations.host("next_allocated_length")
     for request, books in zip(running, before, strict=True):
         what, got = f"allocated length of request {request.request_id}", request.holding.books.num_allocated
-        expected = next_length(books.num_committed, books.num_allocated, world.sizes, size)
-        require(got == expected, what, got, expected)
+        require_same(what, got, next_length(books.num_committed, books.num_allocated, world.sizes, size))
         require(got % size == 0, what, got, "whole pages")
         least = books.num_committed + 2 * room
         require(got >= least, what, got, f"at least {least}")
         kept = next_length(books.num_committed, got + size, world.sizes, size)
-        require(kept == got + size, f"{what} that had a page more", kept, got + size)
+        require_same(f"{what} that had a page more", kept, got + size)
 
 
 def check_window(running: Sequence[Request], verified: Verified) -> None:
@@ -61,7 +61,7 @@ def check_window(running: Sequence[Request], verified: Verified) -> None:
     for request, start, window in zip(running, verified.seq_lens.tolist(), windows, strict=True):
         own = request.slots[start : start + len(window)]
         what = f"slots of the verify window of request {request.request_id}"
-        require(window.tolist() == own, what, window.tolist(), own)
+        require_same(what, window.tolist(), own)
 
 
 def check_demand(world: World, books: Sequence[Books], num_taken: int) -> None:
@@ -91,5 +91,4 @@ def check_results(launched: Launched, iteration: Iteration, before: Sequence[tup
     counts = iteration.num_accepted_tokens.tolist()
     for (request, books, has_ended), at_launch, count in zip(before, launched.num_retractions, counts, strict=True):
         expected = books.resolve(count, at_launch, has_ended)
-        got = request.holding.books
-        require(got == expected, f"books of request {request.request_id} after a result", got, expected)
+        require_same(f"books of request {request.request_id} after a result", request.holding.books, expected)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from specsim.assertion import require
 from specsim.counts import ceil_to
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.state import World
 from specsim.simulation.memory import Books, new_tokens_required_next_decode
 from specsim.simulation.requests import Request
@@ -36,12 +37,12 @@ class Room:
     @classmethod
     def of(cls, world: World, scheduler: Scheduler) -> "Room":
         """Return what there is."""
-        holders, cache = tuple(scheduler.holders), scheduler.memory.cache
+        holders = tuple(scheduler.holders)
         return cls(
             holders,
             {request.request_id: request.holding.books for request in holders},
             _need(world, [request.holding.books for request in scheduler.running]),
-            scheduler.slots.num_free + (0 if cache is None else cache.num_evictable),
+            num_obtainable(scheduler),
             scheduler.mid_prompt is None,
         )
 
@@ -51,7 +52,7 @@ class Room:
         """Raise AssertionError unless the right ones gave way."""
         got = [request.request_id for request in (*given_back, *ended)]
         expected = [request.request_id for request in self.holders[::-1][: len(got)]]
-        require(got == expected, "requests that give way to a decode", got, expected)
+        require_same("requests that give way to a decode", got, expected)
         if not got:
             return
         require(self.num_available < self.num_needed, "slots that a decode found", self.num_available, "enough for all")
@@ -61,6 +62,12 @@ class Room:
             without = scheduler.slots.num_free - ceil_to(last.num_allocated, world.scope.page_size)
             need = _need(world, [*running, last])
             require(without < need, "slots without the last retraction", without, f"fewer than {need}")
+
+
+def num_obtainable(scheduler: Scheduler) -> int:
+    """Return the slots that are free, or cached and no one's."""
+    cache = scheduler.memory.cache
+    return scheduler.slots.num_free + (0 if cache is None else cache.num_evictable)
 
 
 def _need(world: World, books: Sequence[Books]) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require, require_kind
 from specsim.config import SpecConfig
 from specsim.counts import count_tokens
+from specsim.properties.laws.checks import require_same
 from specsim.properties.suite.small_scopes.device import Verified
 from specsim.properties.suite.small_scopes.events import Event
 from specsim.properties.suite.small_scopes.reclaim import reclaim
@@ -20,7 +21,7 @@ from specsim.properties.suite.small_scopes.reserve import (
     check_results,
     check_window,
 )
-from specsim.properties.suite.small_scopes.room import Room
+from specsim.properties.suite.small_scopes.room import Room, num_obtainable
 from specsim.properties.suite.small_scopes.scopes import AT_REST
 from specsim.properties.suite.small_scopes.state import TICKET, InFlight, State, World
 from specsim.simulation.requests import PromptChunk, Request
@@ -68,7 +69,7 @@ def _prefill(world: World, state: State, event: Event) -> None:
         return
     rows = [request.row for request in batch.joining]
     world.events["resume"] += sum(bool(request.output) for request in batch.joining)
-    require(rows == state.free_rows[: len(rows)], "rows of joining requests", rows, state.free_rows[: len(rows)])
+    require_same("rows of joining requests", rows, state.free_rows[: len(rows)])
     del state.free_rows[: len(rows)]
     check_chunks(world, batch.chunks)
     device.assign(batch.ranges, world.operations)
@@ -111,9 +112,9 @@ def begin_decode(world: World, state: State, config: SpecConfig) -> None:
         check_demand(world, [request.holding.books for request in running], num_free - scheduler.slots.num_free)
         return
     books = [request.holding.books for request in running]
-    num_free = _num_free(scheduler)
+    num_free = num_obtainable(scheduler)
     device.assign(scheduler.prepare_for_decode(), operations)
-    check_demand(world, books, num_free - _num_free(scheduler))
+    check_demand(world, books, num_free - num_obtainable(scheduler))
     check_reserve(world, running, books)
     if config.num_steps:
         drafted = device.draft_tree(_rows(running), config, world.scope.page_size, operations)
@@ -162,12 +163,6 @@ def _require_queued(scheduler: Scheduler, retracted: Sequence[Request]) -> None:
     for request in retracted:
         is_there = any(one is request for one in (*scheduler.waiting, *scheduler.finished))
         require(is_there, f"retracted request {request.request_id}", "gone", "in the queue")
-
-
-def _num_free(scheduler: Scheduler) -> int:
-    """Return the slots that are free, or cached and no one's."""
-    cache = scheduler.memory.cache
-    return scheduler.slots.num_free + (0 if cache is None else cache.num_evictable)
 
 
 def _rows(running: Sequence[Request]) -> list[int]:

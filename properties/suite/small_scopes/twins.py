@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from specsim.assertion import require
 from specsim.conformance.backend import Backend
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.catalogue import Kind, names_of
+from specsim.properties.laws.checks import require_same
 from specsim.rejection import SpecRejection
 from specsim.simulation.memory import KeyUnit, Match, RadixCache
 from specsim.simulation.memory.radix_node import RadixNode
@@ -36,14 +37,25 @@ class Twin:
             raise AttributeError(name)
         value = getattr(self.tried, name)
         if callable(value):
-            return partial(self._ask, name)
-        expected = getattr(self.own, name)
-        require(value == expected, f"{type(self.tried).__name__}.{name}", value, expected)
+            return lambda *arguments: self.ask(name, arguments, arguments)
+        require_same(f"{type(self.tried).__name__}.{name}", value, getattr(self.own, name))
         return value
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
-        got, expected = (_answer(getattr(part, name), arguments) for part in (self.tried, self.own))
-        return _agreed(self, name, got, expected)
+    def ask(self, name: str, arguments: Sequence[Any], own_arguments: Sequence[Any]) -> Any:
+        """Ask both, and return what both answered or raise what both refused."""
+        return self.agreed(name, _answer(self.tried, name, arguments), _answer(self.own, name, own_arguments))
+
+    def agreed(self, name: str, got: Any, expected: Any) -> Any:
+        """Return what both answered, or raise what both refused."""
+        what = f"{type(self.tried).__name__}.{name}"
+        reasons = [one.reason if isinstance(one, SpecRejection) else None for one in (got, expected)]
+        require_same(f"refusal of {what}", *reasons)
+        if isinstance(got, SpecRejection):
+            raise got
+        require_same(what, got, expected)
+        for shown in self.shown:
+            require_same(f"{shown} after {name}", getattr(self.tried, shown), getattr(self.own, shown))
+        return got
 
 
 class TwinCache(Twin):
@@ -52,21 +64,16 @@ class TwinCache(Twin):
     def match(self, key: Sequence[KeyUnit]) -> Match:
         """Find the longest cached front of a key."""
         got, own = self.tried.match(key), self.own.match(key)
-        _agreed(self, "match", got.slots, own.slots)
+        self.agreed("match", got.slots, own.slots)
         return Match(got.slots, (got.node, own.node))
 
     def lock(self, node: Nodes) -> None:
         """Keep a matched front."""
-        self._ask_each("lock", node)
+        self.ask("lock", node[:1], node[1:])
 
     def unlock(self, node: Nodes) -> None:
         """Stop keeping it."""
-        self._ask_each("unlock", node)
-
-    def _ask_each(self, name: str, nodes: Nodes) -> None:
-        pairs = zip((self.tried, self.own), nodes, strict=True)
-        got, expected = (_answer(getattr(part, name), (node,)) for part, node in pairs)
-        _agreed(self, name, got, expected)
+        self.ask("unlock", node[:1], node[1:])
 
 
 class TwinParts(CallsByName):
@@ -96,7 +103,7 @@ class TwinParts(CallsByName):
 
     def classes(self) -> list[type]:
         """Return the classes of what is tried, which no module may name."""
-        return [part for part in map(self._operations.host, (*_SHOWN, "Books")) if isinstance(part, type)]
+        return [part for part in map(self._operations.host, names_of(Kind.PART)) if isinstance(part, type)]
 
 
 def known_cache(cache: Any) -> RadixCache | None:
@@ -124,25 +131,11 @@ def cached_texts(cache: RadixCache) -> Iterator[tuple[list[int], list[int]]]:
         paths.extend((child, tokens, slots) for child in node.children.values())
 
 
-def _answer(ask: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _answer(part: Any, name: str, arguments: Sequence[Any]) -> Any:
     try:
-        return ask(*arguments)
+        return getattr(part, name)(*arguments)
     except SpecRejection as refused:
         return refused
-
-
-def _agreed(twin: Twin, name: str, got: Any, expected: Any) -> Any:
-    """Return what both answered, or raise what both refused."""
-    what = f"{type(twin.tried).__name__}.{name}"
-    reasons = [one.reason if isinstance(one, SpecRejection) else None for one in (got, expected)]
-    require(reasons[0] == reasons[1], f"refusal of {what}", *reasons)
-    if isinstance(got, SpecRejection):
-        raise got
-    require(got == expected, what, got, expected)
-    for shown in twin.shown:
-        values = getattr(twin.tried, shown), getattr(twin.own, shown)
-        require(values[0] == values[1], f"{shown} after {name}", *values)
-    return got
 
 
 _PAGES = ("free_pages", "owned_pages", "freed_in_group", "num_free")

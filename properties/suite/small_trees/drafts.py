@@ -102,7 +102,6 @@ def _pack_selections(scope: Scope) -> Arguments:
         "score_list": [np.ascontiguousarray(block).reshape(len(scope), -1, topk) for block in blocks],
         "token_list": [np.ascontiguousarray(block) for block in np.split(tokens, ends, axis=1)],
         "parents_list": np.split(parents, [1 + topk * step for step in range(1, num_steps)], axis=1),
-        "num_draft_tokens": scope.sizes["node"],
     }
 
 
@@ -136,13 +135,8 @@ def _tree_scopes(num_nodes: int) -> Iterator[Scope]:
 def _pack_trees(scope: Scope) -> Arguments:
     tokens = 3 + numbered(scope) * scope.sizes["node"] + np.arange(scope.sizes["node"])
     return {
-        **scope.columns,
         "bonus_tokens": tokens[:, 0].astype(np.int32),
         "draft_tokens": np.ascontiguousarray(tokens[:, 1:]),
-        "topk": scope.sizes["topk"],
-        "num_steps": scope.sizes["num_steps"],
-        "num_draft_tokens": scope.sizes["node"],
-        "mask_mode": scope.sizes["mask_mode"],
         # NOTE: a bound on the sum is enough.
         "seq_lens_sum": int(scope.columns["seq_lens"].sum()) + 3,
     }
@@ -156,5 +150,5 @@ def _mask_scopes(num_nodes: int) -> Iterator[Scope]:
 FORMS = (
     Form("organize_draft_results", lambda nodes: NUM_SCORES * _count(nodes), _selection_scopes, _pack_selections),
     Form("build_tree", _count_masks, _tree_scopes, _pack_trees),
-    Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes, lambda scope: dict(scope.columns)),
+    Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes),
 )

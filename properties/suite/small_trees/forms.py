@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.operations import RECORDS
+from specsim.topology import NONE
+
 Array = NDArray[Any]
 Arguments = dict[str, Any]
 
@@ -61,13 +64,20 @@ class Form:
     scopes : callable
         Yields these cases, smaller ones first.
     pack : callable
-        Returns the arguments of a call of some cases.
+        Returns arguments of a call of some cases: those that are neither sizes nor columns of theirs under the same
+        name, nor the slots or the path of each case.
     """
 
     operation: str
     count: Callable[[int], int]
     scopes: Callable[[int], Iterator[Scope]]
-    pack: Callable[[Scope], Arguments]
+    pack: Callable[[Scope], Arguments] = lambda scope: {}
+
+    def arguments(self, scope: Scope) -> Arguments:
+        """Return all arguments of a call of some cases."""
+        given = {"num_draft_tokens": scope.sizes["node"], **scope.sizes, **scope.columns, **self.pack(scope)}
+        names = [spec.name for spec in RECORDS[self.operation].contract.parameters]
+        return {name: given[name] if name in given else _OF_ALL[name](scope) for name in names}
 
     def count_up_to(self, num_nodes: int) -> int:
         """Return how many cases of at most so many nodes there are."""
@@ -97,3 +107,13 @@ def slots_of(scope: Scope) -> Array:
 def tokens_of(scope: Scope) -> Array:
     """Return a token for each node of all cases, int64 [case*node]."""
     return np.arange(len(scope) * scope.sizes["node"], dtype=np.int64) + 3
+
+
+def accept_index_of(scope: Scope) -> Array:
+    """Return the paths of all cases as global nodes, int32 [case, draft+1]."""
+    path = scope.columns["path"]
+    return np.where(path >= 0, path + numbered(scope) * scope.sizes["node"], NONE).astype(np.int32)
+
+
+_OF_ALL: dict[str, Callable[[Scope], Array]] = {"out_cache_loc": slots_of, "accept_index": accept_index_of}
+"""Arguments that calls of all operations have alike."""

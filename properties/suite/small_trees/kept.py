@@ -1,7 +1,6 @@
 """Accepted paths: every path, every width of its row, every count, every page and every move."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from specsim.properties.suite.small_trees.forms import (
     Array,
     Form,
     Scope,
+    accept_index_of,
     lengths,
-    numbered,
     slots_of,
     tokens_of,
 )
@@ -41,16 +40,6 @@ def _count_path_rows(num_nodes: int) -> int:
     return sum(count_paths(num_nodes, width) for width in range(1, num_nodes + 1))
 
 
-def _accept_index(scope: Scope) -> Array:
-    path = scope.columns["path"]
-    return np.where(path >= 0, path + numbered(scope) * scope.sizes["node"], NONE).astype(np.int32)
-
-
-def _with_paths(name: str, values: Callable[[Scope], Any]) -> Callable[[Scope], Arguments]:
-    """Return what packs paths together with one entry of something a node."""
-    return lambda scope: {name: values(scope), "accept_index": _accept_index(scope)}
-
-
 def _values(scope: Scope) -> Array:
     """Return an id for each node of all cases, or pairs of doubles that no float32 holds; rows of a width have one."""
     ids = tokens_of(scope)
@@ -64,9 +53,6 @@ def _pack_rows(scope: Scope) -> Arguments:
     return {
         "req_pool_indices": np.arange(size, 0, -1, dtype=np.int64),
         "req_to_token": -np.arange(1, (size + 1) * width + 1, dtype=np.int32).reshape(size + 1, width),
-        "seq_lens": scope.columns["seq_lens"],
-        "out_cache_loc": slots_of(scope),
-        "accept_index": _accept_index(scope),
     }
 
 
@@ -82,11 +68,7 @@ def _count_counts(num_nodes: int) -> int:
 
 def _pack_bonus_tokens(scope: Scope) -> Arguments:
     # NOTE: a row is as wide as a window is long here, which it need not be.
-    return {"accept_tokens": tokens_of(scope).astype(np.int32).reshape(len(scope), -1), **scope.columns}
-
-
-def _pack_targets(scope: Scope) -> Arguments:
-    return {**scope.columns, "out_cache_loc": slots_of(scope), "num_steps": scope.sizes["num_steps"]}
+    return {"accept_tokens": tokens_of(scope).astype(np.int32).reshape(len(scope), -1)}
 
 
 def _move_scopes(num_nodes: int) -> Iterator[Scope]:
@@ -134,29 +116,16 @@ def _eviction_scopes(num_nodes: int) -> Iterator[Scope]:
     yield from _page_scopes(num_nodes, "evict_mask", (bits & 1).astype(np.bool_))
 
 
-def _pack_evictions(scope: Scope) -> Arguments:
-    return {
-        "seq_lens": scope.columns["seq_lens"],
-        "evict_mask": scope.columns["evict_mask"].reshape(-1),
-        "num_draft_tokens": scope.sizes["node"],
-        "page_size": scope.sizes["page_size"],
-    }
-
-
 def _paged_path_scopes(num_nodes: int) -> Iterator[Scope]:
     yield from _page_scopes(num_nodes, "path", _padded(num_nodes, range(1, num_nodes + 1), num_nodes, paths))
 
 
 def _pack_paged_paths(scope: Scope) -> Arguments:
-    accept_index = _accept_index(scope)
+    accept_index = accept_index_of(scope)
     is_accepted = accept_index >= 0
     return {
-        "seq_lens": scope.columns["seq_lens"],
-        "out_cache_loc": slots_of(scope),
         "accept_indices": accept_index[is_accepted],
         "num_accepted_drafts": count_drafts(is_accepted.sum(axis=1)).astype(np.int32),
-        "num_draft_tokens": scope.sizes["node"],
-        "page_size": scope.sizes["page_size"],
     }
 
 
@@ -174,9 +143,6 @@ def _pack_cuts(scope: Scope) -> Arguments:
     tokens, freed = scope.columns["num_accepted_tokens"], scope.columns["to_free_num_slots"]
     return {
         "num_accepted_drafts": count_drafts(tokens).astype(np.int32),
-        "to_free_num_slots": freed,
-        "out_cache_loc": slots_of(scope),
-        "num_draft_tokens": scope.sizes["node"],
         "num_target_slots": int(tokens.sum()),
         "num_to_free_slots": int(freed.sum()),
     }
@@ -187,19 +153,19 @@ FORMS = (
         "gather_accept_tokens",
         _count_path_rows,
         _path_scopes,
-        _with_paths("predict", lambda scope: tokens_of(scope).astype(np.int32)),
+        lambda scope: {"predict": tokens_of(scope).astype(np.int32)},
     ),
-    Form("fill_accept_out_cache_loc", _count_path_rows, _path_scopes, _with_paths("out_cache_loc", slots_of)),
-    Form("compact_accepted_to_front", _count_path_rows, _path_scopes, _with_paths("values", _values)),
+    Form("fill_accept_out_cache_loc", _count_path_rows, _path_scopes),
+    Form("compact_accepted_to_front", _count_path_rows, _path_scopes, lambda scope: {"values": _values(scope)}),
     Form("remap_accepted_slots", _count_path_rows, _path_scopes, _pack_rows),
     Form("fill_bonus_tokens", _count_counts, _count_scopes, _pack_bonus_tokens),
-    Form("fill_accept_target_cache_loc", _count_counts, _count_scopes, _pack_targets),
+    Form("fill_accept_target_cache_loc", _count_counts, _count_scopes),
     Form("move_kv_cache", lambda nodes: 2 * count_injections(nodes), _move_scopes, _pack_moves),
     Form(
         "align_evict_mask_to_page_size",
         lambda nodes: (2**nodes - 1) * _count_pages(nodes),
         _eviction_scopes,
-        _pack_evictions,
+        lambda scope: {"evict_mask": scope.columns["evict_mask"].reshape(-1)},
     ),
     Form(
         "get_src_tgt_cache_loc",

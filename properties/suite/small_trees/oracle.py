@@ -4,7 +4,7 @@ Each function is named as its operation, takes what it takes, and returns what i
 without meaning are those of the reference. A test compares them with the reference on all small trees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -236,24 +236,3 @@ def get_target_cache_loc(
     is_target = place < count_tokens(num_accepted_drafts)[:, None]
     is_freed = place >= num_draft_tokens - to_free_num_slots[:, None]
     return {"target_slots": windows[is_target], "to_free_slots": windows[is_freed]}
-
-
-ORACLES: dict[str, Callable[..., Outputs]] = {
-    one.__name__: one
-    for one in (
-        verify_tree_greedy,
-        organize_draft_results,
-        build_tree,
-        reconstruct_indices_from_tree_mask,
-        gather_accept_tokens,
-        fill_bonus_tokens,
-        fill_accept_out_cache_loc,
-        fill_accept_target_cache_loc,
-        compact_accepted_to_front,
-        move_kv_cache,
-        remap_accepted_slots,
-        align_evict_mask_to_page_size,
-        get_src_tgt_cache_loc,
-        get_target_cache_loc,
-    )
-}

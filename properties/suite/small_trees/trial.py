@@ -18,8 +18,8 @@ from specsim.properties.operations.generated.agreement import PATTERNS, read_onl
 from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.strategies.limits import drawing_within
+from specsim.properties.suite.small_trees import oracle
 from specsim.properties.suite.small_trees.forms import FEW, MANY, Form, Scope
-from specsim.properties.suite.small_trees.oracle import ORACLES
 from specsim.properties.unit_of_work import require_device
 
 T = TypeVar("T")
@@ -87,8 +87,8 @@ def error_in(form: Form, backend: Backend, scope: Scope, pattern: int) -> Except
     OutsideLimits
         The implementation declares that it takes no such call.
     """
-    arguments = form.pack(scope)
-    expected = Observation(ORACLES[form.operation](**arguments))
+    arguments = form.arguments(scope)
+    expected = Observation(getattr(oracle, form.operation)(**arguments))
     try:
         with backend.arrays.poisoned_outputs(pattern), backend.arrays.debugging(False):
             outcome = backend.run(form.operation, arguments)

@@ -90,8 +90,7 @@ def _links(children: Sequence[Sequence[int]], number: Array) -> tuple[Array, Arr
 
 def _pack(scope: Scope) -> Arguments:
     num_nodes = scope.sizes["node"]
-    numbers = np.arange(len(scope) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
-    return {**scope.columns, "retrieve_index": numbers, "num_steps": scope.sizes["num_steps"]}
+    return {"retrieve_index": np.arange(len(scope) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)}
 
 
 def _count(num_nodes: int) -> int:

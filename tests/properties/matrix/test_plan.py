@@ -30,12 +30,6 @@ def why_refused(subject, cell):
     return refusals(subject, [cell]).get(cell)
 
 
-@pytest.fixture(scope="module")
-def plans():
-    plan = plan_matrix(refusals(reference(), all_cells()), PROFILES["ci"], all_cells())
-    return {"ci": plan, "full": replace(plan, cells=tuple(cover(plan.allowed, PROFILES["full"].strength)))}
-
-
 def test_the_product_has_every_value():
     assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS) * 3 * 3
     named = {name: FACTORS[name] for name in ("worker", "page_size", "topk")}
@@ -54,9 +48,8 @@ def test_a_cell_is_named_by_all_of_its_values():
     assert CELLS[both.name] == both
 
 
-@pytest.mark.parametrize(("profile", "strength"), [("ci", 2), ("full", 3)])
-def test_every_combination_occurs_in_a_cell_or_is_left_out_by_name(plans, profile, strength):
-    plan = plans[profile]
+def check_combinations(plan, strength):
+    """Every combination occurs in a cell or is left out by name."""
     assert set(plan.cells) <= set(plan.allowed)
     covered, left_out = occurring(plan.cells, strength), [set(one.combination) for one in plan.left_out]
     for names in combinations(FACTORS, strength):
@@ -66,9 +59,8 @@ def test_every_combination_occurs_in_a_cell_or_is_left_out_by_name(plans, profil
             assert (wanted in covered) != is_left_out, wanted
 
 
-@pytest.mark.parametrize("profile", list(PROFILES))
-def test_every_cell_is_allowed_or_refused_with_a_reason(plans, profile):
-    plan = plans[profile]
+def check_reasons(plan):
+    """Every cell is allowed or refused with a reason."""
     assert {*plan.allowed, *plan.refused} == set(CELLS.values())
     assert not {*plan.allowed} & {*plan.refused}
     assert all(refusal.by and refusal.because for refusal in plan.refused.values())
@@ -76,11 +68,16 @@ def test_every_cell_is_allowed_or_refused_with_a_reason(plans, profile):
         assert any(vars(cell).items() >= dict(one.combination).items() for one in plan.left_out), cell.name
 
 
-def test_what_is_covered_is_counted(plans):
-    plan = plans["ci"]
+def test_plans_leave_out_by_name_and_with_a_reason_and_count_what_they_cover():
+    """One test, because another process would ask the rules about every cell again for its share of the same."""
+    plan = plan_matrix(refusals(reference(), all_cells()), PROFILES["ci"], all_cells())
+    check_combinations(plan, 2)
+    check_reasons(plan)
+    assert {cell.algorithm for cell in plan.cells} == set(DRAFTERS)
     assert plan.covered(2) == (len(occurring(plan.allowed, 2)),) * 2
     covered, allowed = plan.covered(3)
     assert covered < allowed == len(occurring(plan.allowed, 3))
+    check_combinations(replace(plan, cells=tuple(cover(plan.allowed, PROFILES["full"].strength))), 3)
 
 
 def test_a_cover_is_small_and_the_same_whenever_it_is_built():
@@ -145,10 +142,6 @@ def test_a_width_that_the_rules_change_is_refused_by_the_rules(monkeypatch):
     assert why_refused(reference(), CELLS["ngram-v1-page1-topk1-mha"]) is None
     refusal = why_refused(reference(), CELLS["ngram-v1-page1-topk4-mha"])
     assert refusal == Refusal("rules", "ngram-topk: NGRAM's topk is the widest level of its search. It is 1.")
-
-
-def test_every_algorithm_runs_in_some_cell(plans):
-    assert {cell.algorithm for cell in plans["ci"].cells} == set(DRAFTERS)
 
 
 class ChainWorker(ReferenceWorker):

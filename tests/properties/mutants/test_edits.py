@@ -7,11 +7,12 @@ import pytest
 
 from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore, corpus
 from specsim.host.ngram.continuation import most_common
-from specsim.properties.mutants.edits import DoesNotFitError, edit, edited
+from specsim.properties.mutants.edits import DoesNotFitError, edit, edited, faults_in
 from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
 from specsim.reference.verify import lay_out_verify
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.rejection import SpecRejection
+from specsim.simulation.memory import SlotAllocator
 from specsim.simulation.ngram import StoringSide
 from specsim.topology import Topology
 
@@ -42,6 +43,14 @@ def test_pieces_of_several_classes_of_a_module_are_replaced_together():
     assert faulty(((1, 2, 1, 3),), NgramParameters()).draft((1,)).tokens.tolist()[:3] == [1, 3, 0]
 
 
+def test_a_call_becomes_several_statements():
+    called = "self._free.append(slots)"
+    faulty = edit(SlotAllocator, called, f"{called}\nself.freed = slots", within="SlotAllocator._order")
+    allocator = faulty(4)
+    allocator.free(allocator.allocate(2))
+    assert (allocator.num_free, allocator.freed) == (3, [1, 2])
+
+
 def test_what_is_assigned_to_can_be_replaced():
     faulty = edit(argmax_target_predict, "target_predict[row]", "target_predict[row - 1]")
     assert faulty(np.array([[0, 1], [0, 0], [0, 1]])).tolist() == [0, 1, 1]
@@ -68,6 +77,34 @@ def test_a_class_of_another_module_is_met_edited_by_what_derives_from_it():
     beside = inspect.getmodule(NgramSide)
     assert side.draft.__globals__["TextsInput"] is beside.TextsInput
     assert side.draft.__globals__["masks_of"] is not beside.masks_of
+
+
+def test_a_text_of_diffs_says_what_replaces_what():
+    text = """
+        @@ extend
+        1 Too far.
+        - end => end + 1
+        - raise
+        2 Late.
+          check(end)
+        + end += 1
+        - return end
+        @@ allocate in Allocator.take
+
+        3 Nothing is counted.
+        - if count:
+        -     check(count)
+        ...
+        - return count
+        + count = 0
+        + return count
+        """
+    ended = ("return count\n", "count = 0\nreturn count\n")
+    assert faults_in(text) == [
+        ["extend", "", "1", "Too far.", "end", "end + 1", "raise\n", ""],
+        ["extend", "", "2", "Late.", "check(end)\n", "check(end)\nend += 1\n", "return end\n", ""],
+        ["allocate", "Allocator.take", "3", "Nothing is counted.", "if count:\n    check(count)\n", "", *ended],
+    ]
 
 
 def test_a_module_that_leads_nowhere_is_refused():
