@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
-from types import ModuleType
 from typing import Any
 
 Function = Callable[..., Any]
@@ -18,7 +17,7 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
-def edited(*pairs: str, within: Function | ModuleType | str = "") -> Callable[[Function], Function]:
+def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -26,10 +25,11 @@ def edited(*pairs: str, within: Function | ModuleType | str = "") -> Callable[[F
     *pairs : str
         A piece and its replacement, as often as wanted: an expression, or statements in a row. A piece has to stand
         in the function exactly once, however it is laid out; an empty replacement leaves statements out.
-    within : callable, module or str
+    within : callable or str
         Function, method or class that has the pieces: a name in the module of the correct function (``"_helper"``,
-        ``"Side.method"``), or one of another module, which the correct function then meets edited; or a whole module.
-        The correct function itself by default.
+        ``"Side.method"``), or one of another module, which the correct function then meets edited; as a name it begins
+        with that of the module (``"specsim.counts.ceil_to"``), and may be that of a whole module. The correct function
+        itself by default.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "") -> Any:
+def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -81,12 +81,12 @@ def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "") ->
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
     place = within or correct.__qualname__
-    if isinstance(place, str):
-        return _edited_names(home, place, pairs, name)[name]
-    if isinstance(place, ModuleType):
-        goal, place = place.__name__, ""
-    else:
+    if not isinstance(place, str):
         goal, place = place.__module__, inspect.unwrap(place).__qualname__
+    elif place.startswith("specsim."):
+        goal, _, place = (place, "", "") if place in sys.modules else place.rpartition(".")
+    else:
+        return _edited_names(home, place, pairs, name)[name]
     path = _path(home, goal)
     faulty = _edited_names(goal, place, pairs, "")
     for before, after in pairwise(reversed(path)):

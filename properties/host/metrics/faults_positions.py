@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, answering, mutants_by_number, with_arguments, with_fields
+from specsim.properties.mutants.record import (
+    Function,
+    Named,
+    answering,
+    edits_of,
+    mutants_by_number,
+    with_arguments,
+    with_fields,
+)
 
 _WIDTHS = ("num_proposed_drafts", "num_levels")
 
@@ -30,41 +37,42 @@ def _fitted(
     return correct(arguments["counters"], widths, heights, taken)
 
 
-MUTANTS = mutants_by_number(
-    "count_positions",
-    {
-        ("OWN-3120", "Every verify is as wide as the widest of its batch."): with_arguments(
-            **dict.fromkeys(_WIDTHS, lambda counts: [max(counts, default=0)] * len(counts))
-        ),
-        ("OWN-3121", "A verify that proposed nothing counts as one."): edited(
-            "sum(drafts > 0 for drafts in num_proposed_drafts)", "len(num_proposed_drafts)"
-        ),
-        ("OWN-3122", "Every verify is taken to have tried every position."): with_fields(
-            lambda after, _: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}
-        ),
-        ("OWN-3123", "Positions are one late: the root's is the first."): with_fields(
-            lambda after, _: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}
-        ),
-        ("OWN-3124", "Positions are one early."): edited("tuple(accepted)", "(*accepted[1:], 0)[: len(tried)]"),
-        ("OWN-3125", "Levels are those of the next request."): answering(_of_the_neighbour),
-        ("OWN-3126", "Positions past those of the first batch are lost."): edited(
-            "tuple(accepted)",
-            "tuple(accepted[: len(counters.accepted) or width])",
-            "tuple(tried)",
-            "tuple(tried[: len(counters.accepted) or width])",
-        ),
-        ("OWN-3127", "The bonus token counts as accepted."): edited(
-            "num_requests = len(num_accepted_drafts)",
-            """
-            pairs = zip(num_accepted_drafts, num_levels, strict=True)
-            num_accepted_drafts = [min(taken + 1, levels) for taken, levels in pairs]
-            num_requests = len(num_accepted_drafts)
-            """,
-        ),
-        ("OWN-3128", "What earlier batches accepted is forgotten."): edited(
-            "counters.accepted, counters.tried", "(), counters.tried"
-        ),
-        ("OWN-3129", "Proposed drafts are counted by levels."): edited("sum(num_proposed_drafts)", "sum(num_levels)"),
-        ("OWN-3130", "Counts that contradict each other are cut to fit."): answering(_anything_goes),
-    },
+MUTANTS = (
+    *edits_of(
+        """
+    @@ count_positions
+    OWN-3121 A verify that proposed nothing counts as one.
+    - sum(drafts > 0 for drafts in num_proposed_drafts) => len(num_proposed_drafts)
+    OWN-3124 Positions are one early.
+    - tuple(accepted) => (*accepted[1:], 0)[: len(tried)]
+    OWN-3126 Positions past those of the first batch are lost.
+    - tuple(accepted) => tuple(accepted[: len(counters.accepted) or width])
+    - tuple(tried) => tuple(tried[: len(counters.accepted) or width])
+    OWN-3127 The bonus token counts as accepted.
+    - num_requests = len(num_accepted_drafts)
+    + pairs = zip(num_accepted_drafts, num_levels, strict=True)
+    + num_accepted_drafts = [min(taken + 1, levels) for taken, levels in pairs]
+    + num_requests = len(num_accepted_drafts)
+    OWN-3128 What earlier batches accepted is forgotten.
+    - counters.accepted, counters.tried => (), counters.tried
+    OWN-3129 Proposed drafts are counted by levels.
+    - sum(num_proposed_drafts) => sum(num_levels)
+    """
+    ),
+    *mutants_by_number(
+        "count_positions",
+        {
+            ("OWN-3120", "Every verify is as wide as the widest of its batch."): with_arguments(
+                **dict.fromkeys(_WIDTHS, lambda counts: [max(counts, default=0)] * len(counts))
+            ),
+            ("OWN-3122", "Every verify is taken to have tried every position."): with_fields(
+                lambda after, _: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}
+            ),
+            ("OWN-3123", "Positions are one late: the root's is the first."): with_fields(
+                lambda after, _: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}
+            ),
+            ("OWN-3125", "Levels are those of the next request."): answering(_of_the_neighbour),
+            ("OWN-3130", "Counts that contradict each other are cut to fit."): answering(_anything_goes),
+        },
+    ),
 )

@@ -1,54 +1,59 @@
 """Faults in what ranks agree on before a forward: rows of every rank, and lengths that the host lacks."""
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import mutants_of_operations, with_arguments, with_fields
-
-_IS_OWN = "(is_extend_in_batch and num_ranks > 1) or 2 * total < longest * num_ranks"
-_WIDTHS = "widths = (num_draft_tokens,) * len(seq_lens)"
+from specsim.properties.mutants.record import edits_of, mutants_of_operations, with_arguments, with_fields
 
 _PLAN = "plan_mlp_sync_batch"
 _LENS = "get_draft_extend_lens"
-_TURN = "as_one_token_extend"
 
-MUTANTS = mutants_of_operations(
-    {
-        ("OWN-2330", _PLAN, "Every rank runs as many rows as the busiest."): edited(_IS_OWN, "False"),
-        ("OWN-2331", _PLAN, "Every rank runs its own rows."): edited(_IS_OWN, "True"),
-        ("OWN-2332", _PLAN, "Exactly twice the rows are too many."): edited(
-            "2 * total < longest * num_ranks", "2 * total <= longest * num_ranks"
-        ),
-        ("OWN-2333", _PLAN, "Prompts beside other ranks are padded."): edited(
-            "is_extend_in_batch and num_ranks > 1", "False"
-        ),
-        ("OWN-2334", _PLAN, "Rows are rounded up to groups, not to requests."): with_arguments(num_tokens_per_req=1),
-        ("OWN-2335", _PLAN, "Only one of two groups shares the rows."): with_arguments(attn_cp_size=1),
-        ("OWN-2336", _PLAN, "The buffer is always that of the longest."): edited(
-            "SyncPlan(PaddingMode.SUM_LEN, rows, total)",
-            "SyncPlan(PaddingMode.SUM_LEN, rows, longest * num_ranks)",
-        ),
-        ("OWN-2337", _PLAN, "Decodes beside prompts stay decodes."): with_fields(
-            lambda *_: {"turns_into_extend": False}
-        ),
-        ("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts."): with_fields(
-            lambda _, arguments: {"turns_into_extend": arguments["is_extend_in_batch"]}
-        ),
-        ("OWN-2338", _LENS, "Lengths that the host lacks are waited for."): edited(
-            _WIDTHS, f"seq_lens_cpu = tuple(seq_lens.tolist()) if seq_lens_cpu is None else seq_lens_cpu\n{_WIDTHS}"
-        ),
-        ("OWN-2339", _LENS, "A sum that no one knows is 0."): with_fields(
-            lambda lens, _: {"forward_lens_sum": lens.forward_lens_sum or 0}
-        ),
-        ("OWN-2340", _LENS, "The host's copy has the width of a path."): with_fields(
-            lambda lens, _: {"extend_lens_cpu": tuple(max(width - 1, 1) for width in lens.extend_lens_cpu)}
-        ),
-        ("OWN-2341", _LENS, "The prefix ends after the verify."): edited(
-            "prefix_lens[...] = seq_lens",
-            "prefix_lens[...] = seq_lens + num_draft_tokens",
-            "tuple(seq_lens_cpu)",
-            "forward_lens",
-        ),
-        ("OWN-2342", _LENS, "Lengths of the device have 64 bits."): edited("library.int32", "library.int64"),
-        ("OWN-2343", _LENS, "The sum is that before the extend."): edited("sum(forward_lens)", "sum(seq_lens_cpu)"),
-        ("OWN-2344", _TURN, "The prefix counts the new token."): edited("batch.seq_lens - 1", "batch.seq_lens"),
-    }
+MUTANTS = (
+    *edits_of(
+        """
+    @@ plan_mlp_sync_batch
+    OWN-2330 Every rank runs as many rows as the busiest.
+    - (is_extend_in_batch and num_ranks > 1) or 2 * total < longest * num_ranks => False
+    OWN-2331 Every rank runs its own rows.
+    - (is_extend_in_batch and num_ranks > 1) or 2 * total < longest * num_ranks => True
+    OWN-2332 Exactly twice the rows are too many.
+    - 2 * total < longest * num_ranks => 2 * total <= longest * num_ranks
+    OWN-2333 Prompts beside other ranks are padded.
+    - is_extend_in_batch and num_ranks > 1 => False
+    OWN-2336 The buffer is always that of the longest.
+    - SyncPlan(PaddingMode.SUM_LEN, rows, total) => SyncPlan(PaddingMode.SUM_LEN, rows, longest * num_ranks)
+    @@ get_draft_extend_lens
+    OWN-2338 Lengths that the host lacks are waited for.
+    - widths = (num_draft_tokens,) * len(seq_lens)
+    + seq_lens_cpu = tuple(seq_lens.tolist()) if seq_lens_cpu is None else seq_lens_cpu
+    + widths = (num_draft_tokens,) * len(seq_lens)
+    OWN-2341 The prefix ends after the verify.
+    - prefix_lens[...] = seq_lens => prefix_lens[...] = seq_lens + num_draft_tokens
+    - tuple(seq_lens_cpu) => forward_lens
+    OWN-2342 Lengths of the device have 64 bits.
+    - library.int32 => library.int64
+    OWN-2343 The sum is that before the extend.
+    - sum(forward_lens) => sum(seq_lens_cpu)
+    @@ as_one_token_extend
+    OWN-2344 The prefix counts the new token.
+    - batch.seq_lens - 1 => batch.seq_lens
+    """
+    ),
+    *mutants_of_operations(
+        {
+            ("OWN-2334", _PLAN, "Rows are rounded up to groups, not to requests."): with_arguments(
+                num_tokens_per_req=1
+            ),
+            ("OWN-2335", _PLAN, "Only one of two groups shares the rows."): with_arguments(attn_cp_size=1),
+            ("OWN-2337", _PLAN, "Decodes beside prompts stay decodes."): with_fields(
+                lambda *_: {"turns_into_extend": False}
+            ),
+            ("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts."): with_fields(
+                lambda _, arguments: {"turns_into_extend": arguments["is_extend_in_batch"]}
+            ),
+            ("OWN-2339", _LENS, "A sum that no one knows is 0."): with_fields(
+                lambda lens, _: {"forward_lens_sum": lens.forward_lens_sum or 0}
+            ),
+            ("OWN-2340", _LENS, "The host's copy has the width of a path."): with_fields(
+                lambda lens, _: {"extend_lens_cpu": tuple(max(width - 1, 1) for width in lens.extend_lens_cpu)}
+            ),
+        }
+    ),
 )

@@ -4,11 +4,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, answering, mutants_by_number
+from specsim.properties.mutants.record import Function, answering, edits_of, mutants_by_number
 from specsim.rejection import SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
-from specsim.rules.worker import choose_without_overlap, choose_worker
 
 
 def _blind_to(**values: Any) -> Callable[[Function], Function]:
@@ -87,35 +85,38 @@ def _words_withheld(correct: Function, config: ServerConfig) -> Any:
         ) from said
 
 
-MUTANTS = mutants_by_number(
-    "resolve",
-    {
-        ("OWN-130", "The worker is chosen without a look at the page size."): _blind_to(page_size=1),
-        ("OWN-131", "The worker is chosen without a look at recurrent layers."): _blind_to(recurrent=False),
-        ("OWN-132", "V2 runs no trees at all."): edited(
-            "topk > 1 and config.page_size > 1", "topk > 1", within=choose_worker
-        ),
-        ("OWN-133", "A fallback to V1 gives no reason."): _without(
-            Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2
-        ),
-        ("OWN-134", "Overlap that the user switched off is on again."): _planned(_overlap_switched_on),
-        ("OWN-135", "The worker suits a chain, and then a tree is chosen."): edited(
-            "topk = expected_topk(config)", "topk = config.topk or 1", within=choose_worker
-        ),
-        ("OWN-136", "Mixed chunks are switched off in silence."): _without(Code.MIXED_CHUNK_OFF),
-        ("OWN-137", "A chain keeps more nodes than it has levels."): _planned(_chain_as_given),
-        ("OWN-138", "The adaptive controller stays on where it cannot run."): edited(
-            """state.warn(Code.ADAPTIVE_DISABLED, f"It does not work with {', '.join(obstacles)}.", adaptive=False)""",
-            "",
-            within="resolve_adaptive",
-        ),
-        ("OWN-139", "The default bound of a batch replaces the user's."): _planned(_bound_replaced),
-        ("OWN-140", "The bound of a batch is halved every time."): _planned(_bound_halved),
-        ("OWN-141", "V2 is asked for what nothing overlaps, and V1 runs."): edited(
-            'config.mode == "v2"', "False", within=choose_without_overlap
-        ),
-        ("OWN-142", "The worker that is asked for is ignored."): _blind_to(mode="auto"),
-        ("OWN-470", "A snapshot may lie inside a page."): _resolving(_snapshots_inside_pages),
-        ("OWN-143", "A refusal does not say what to change."): _resolving(_words_withheld),
-    },
+MUTANTS = (
+    *edits_of(
+        """
+    @@ resolve in specsim.rules.worker.choose_worker
+    OWN-132 V2 runs no trees at all.
+    - topk > 1 and config.page_size > 1 => topk > 1
+    OWN-135 The worker suits a chain, and then a tree is chosen.
+    - topk = expected_topk(config) => topk = config.topk or 1
+    @@ resolve in resolve_adaptive
+    OWN-138 The adaptive controller stays on where it cannot run.
+    - state.warn(Code.ADAPTIVE_DISABLED, f"It does not work with {', '.join(obstacles)}.", adaptive=False)
+    @@ resolve in specsim.rules.worker.choose_without_overlap
+    OWN-141 V2 is asked for what nothing overlaps, and V1 runs.
+    - config.mode == "v2" => False
+    """
+    ),
+    *mutants_by_number(
+        "resolve",
+        {
+            ("OWN-130", "The worker is chosen without a look at the page size."): _blind_to(page_size=1),
+            ("OWN-131", "The worker is chosen without a look at recurrent layers."): _blind_to(recurrent=False),
+            ("OWN-133", "A fallback to V1 gives no reason."): _without(
+                Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2
+            ),
+            ("OWN-134", "Overlap that the user switched off is on again."): _planned(_overlap_switched_on),
+            ("OWN-136", "Mixed chunks are switched off in silence."): _without(Code.MIXED_CHUNK_OFF),
+            ("OWN-137", "A chain keeps more nodes than it has levels."): _planned(_chain_as_given),
+            ("OWN-139", "The default bound of a batch replaces the user's."): _planned(_bound_replaced),
+            ("OWN-140", "The bound of a batch is halved every time."): _planned(_bound_halved),
+            ("OWN-142", "The worker that is asked for is ignored."): _blind_to(mode="auto"),
+            ("OWN-470", "A snapshot may lie inside a page."): _resolving(_snapshots_inside_pages),
+            ("OWN-143", "A refusal does not say what to change."): _resolving(_words_withheld),
+        },
+    ),
 )

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore, corpus
+from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
 from specsim.host.ngram.continuation import most_common
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited, faults_in
 from specsim.reference import argmax_target_predict, build_tree, target_verify_metadata
@@ -39,7 +39,8 @@ def test_an_expression_that_is_a_statement_gives_way_to_statements():
 
 
 def test_pieces_of_several_classes_of_a_module_are_replaced_together():
-    faulty = edit(NgramCorpus, "found[::-1]", "found", "below.values()", "list(below.values())[:1]", within=corpus)
+    pieces = ("found[::-1]", "found", "below.values()", "list(below.values())[:1]")
+    faulty = edit(NgramCorpus, *pieces, within="specsim.host.ngram.corpus")
     assert faulty(((1, 2, 1, 3),), NgramParameters()).draft((1,)).tokens.tolist()[:3] == [1, 3, 0]
 
 
