@@ -1,6 +1,6 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -22,7 +22,9 @@ __all__ = [
     "Case",
     "arrangements",
     "block",
+    "cut",
     "for_each",
+    "joined",
     "outputs_of",
     "refuses",
     "require",
@@ -36,6 +38,7 @@ __all__ = [
     "states",
     "take_blocks",
     "take_requests",
+    "take_segments",
 ]
 
 
@@ -114,6 +117,23 @@ def take_requests(case: Case, names: Sequence[str], num_requests: int, requests:
     return taken
 
 
+def cut(values: Array, counts: Sequence[int]) -> list[Array]:
+    """Return the segments of a flat array, of which each request has so many entries, one after another."""
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    return [values[end - count : end] for end, count in zip(ends, counts, strict=True)]
+
+
+def joined(parts: Sequence[Array]) -> Array:
+    """Return arrays of numbers one after another; without any of them, no number."""
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def take_segments(values: Array, counts: Sequence[int], requests: Sequence[int]) -> Array:
+    """Return the segments of some requests of a flat array, in the order given."""
+    segments = cut(values, counts)
+    return np.concatenate([values[:0], *(segments[request] for request in requests)])
+
+
 def arrangements(num_requests: int) -> list[list[int]]:
     """Return batches to compare with the whole: reversed, rotated, and each request alone."""
     everyone = list(range(num_requests))
@@ -128,6 +148,7 @@ def require_one_by_one(
     num_requests: int,
     outputs: Sequence[str],
     compare: Callable[[str, Any, Any], None] = require_equal,
+    counts: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
     """Raise AssertionError unless the outputs of a request are the same alone, and in any order of the batch.
 
@@ -137,12 +158,21 @@ def require_one_by_one(
         The request-major arguments, and the outputs that are compared.
     compare : callable
         Compares a part of the whole output with that of a batch.
+    counts : mapping or None
+        How many entries each request has of those flat arrays, by name, of which not all have as many.
     """
-    whole = outputs_of(backend, operation, case)
+    whole, ragged = outputs_of(backend, operation, case), counts or {}
+
+    def taken(values: Array, name: str, requests: Sequence[int]) -> Array:
+        if name in ragged:
+            return take_segments(values, ragged[name], requests)
+        return take_blocks(values, num_requests, requests)
+
     for requests in arrangements(num_requests):
-        got = outputs_of(backend, operation, take_requests(case, names, num_requests, requests))
+        part = {name: taken(case[name], name, requests) for name in (*names, *ragged) if case.get(name) is not None}
+        got = outputs_of(backend, operation, {**case, **part})
         for name in outputs:
-            compare(f"{name} of batch {requests}", got[name], take_blocks(whole[name], num_requests, requests))
+            compare(f"{name} of batch {requests}", got[name], taken(whole[name], name, requests))
 
 
 def state(

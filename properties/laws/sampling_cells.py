@@ -10,17 +10,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import rounding_bound, softmax_bound
-from specsim.properties.distribution import (
-    EVERYTHING,
-    NOTHING,
-    Cell,
-    Coins,
-    Distribution,
-    Outcome,
-    Row,
-    cut,
-    shares,
-)
+from specsim.properties.distribution import EVERYTHING, NOTHING, Cell, Coins, Distribution, Outcome, Row, cut, shares
 from specsim.properties.laws.checks import Array, Case, require
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, row_array
 from specsim.topology import Topology
@@ -172,11 +162,7 @@ def coin_arguments(coins: Sequence[Coins]) -> Case:
 def emitted_along_paths(outputs: dict[str, Any]) -> list[Outcome]:
     """Return the output tokens of every request, in path order."""
     predict, accept_index = outputs["predict"].tolist(), outputs["accept_index"].tolist()
-    emitted = [tuple(predict[node] for node in path if node >= 0) for path in accept_index]
-    for request, drafts in enumerate(outputs["num_accepted_drafts"].tolist()):
-        got = len(emitted[request])
-        require(got == drafts + 1, f"tokens of request {request}", got, f"{drafts + 1} for {drafts} accepted drafts")
-    return emitted
+    return _counted([tuple(predict[node] for node in path if node >= 0) for path in accept_index], outputs)
 
 
 def split(outcomes: Sequence[Outcome], counts: Sequence[int]) -> list[list[Outcome]]:
@@ -292,7 +278,11 @@ def chain_case(scenes: Sequence[ChainScene], drafts: Sequence[Outcome], counts: 
 
 def emitted_in_rows(outputs: dict[str, Any]) -> list[Outcome]:
     """Return the output tokens of every request of the chain sampler."""
-    emitted = [tuple(token for token in row if token >= 0) for row in outputs["output_tokens"].tolist()]
+    return _counted([tuple(token for token in row if token >= 0) for row in outputs["output_tokens"].tolist()], outputs)
+
+
+def _counted(emitted: list[Outcome], outputs: dict[str, Any]) -> list[Outcome]:
+    """Return what requests emitted; each has a token more than accepted drafts."""
     for request, drafts in enumerate(outputs["num_accepted_drafts"].tolist()):
         got = len(emitted[request])
         require(got == drafts + 1, f"tokens of request {request}", got, f"{drafts + 1} for {drafts} accepted drafts")

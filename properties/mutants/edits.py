@@ -10,6 +10,8 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any
 
+import numpy as np
+
 Function = Callable[..., Any]
 
 
@@ -17,7 +19,9 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
-def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Function]:
+def edited(
+    *pairs: str, within: Function | str = "", using: tuple[Function, ...] = ()
+) -> Callable[[Function], Function]:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -30,6 +34,8 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
         ``"Side.method"``), or one of another module, which the correct function then meets edited; as a name it begins
         with that of the module (``"specsim.counts.ceil_to"``), and may be that of a whole module. The correct function
         itself by default.
+    using : tuple of callables
+        What replacements call by its name and the module of the function lacks; ``np`` they always have.
 
     Raises
     ------
@@ -38,7 +44,7 @@ def edited(*pairs: str, within: Function | str = "") -> Callable[[Function], Fun
     """
 
     def inject(correct: Function) -> Function:
-        edited: Function = edit(correct, *pairs, within=within)
+        edited: Function = edit(correct, *pairs, within=within, using=using)
         return edited
 
     return inject
@@ -72,7 +78,7 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
+def edit(correct: Any, *pairs: str, within: Function | str = "", using: tuple[Function, ...] = ()) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -86,12 +92,12 @@ def edit(correct: Any, *pairs: str, within: Function | str = "") -> Any:
     elif place.startswith("specsim."):
         goal, _, place = (place, "", "") if place in sys.modules else place.rpartition(".")
     else:
-        return _edited_names(home, place, pairs, name)[name]
+        return _edited_names(home, place, pairs, name, using)[name]
     path = _path(home, goal)
-    faulty = _edited_names(goal, place, pairs, "")
+    faulty = _edited_names(goal, place, pairs, "", using)
     for before, after in pairwise(reversed(path)):
         right = vars(sys.modules[before])
-        changed = {id(right[key]): value for key, value in faulty.items() if right.get(key) is not value}
+        changed = {id(right[key]): value for key, value in faulty.items() if right.get(key, value) is not value}
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
         if not own:
             raise DoesNotFitError(f"{after} meets nothing of {before} that is edited")
@@ -114,7 +120,9 @@ def _path(home: str, goal: str) -> list[str]:
 
 
 @cache
-def _edited_names(module_name: str, place: str, pairs: tuple[str, ...], also: str) -> dict[str, Any]:
+def _edited_names(
+    module_name: str, place: str, pairs: tuple[str, ...], also: str, using: tuple[Function, ...]
+) -> dict[str, Any]:
     """Return what stands in a module once a function or a class of it is edited."""
     tree = function = _parsed(module_name)
     for name in place.split(".") if place else ():
@@ -122,7 +130,9 @@ def _edited_names(module_name: str, place: str, pairs: tuple[str, ...], also: st
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
     classes = {place.partition(".")[0], also} if place else {getattr(one, "name", "") for one in tree.body}
-    return _names(module_name, ast.fix_missing_locations(tree), {}, classes)
+    called = {"np": np, **{one.__name__: one for one in using}}
+    lacking = {key: value for key, value in called.items() if key not in vars(sys.modules[module_name])}
+    return _names(module_name, ast.fix_missing_locations(tree), lacking, classes)
 
 
 def _parsed(module_name: str) -> Any:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend
 from specsim.operations import RECORDS
 from specsim.properties.mutants.edits import edited, faults_in
+from specsim.reference.worker.pools import Pools
 from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
@@ -80,6 +81,13 @@ def mutants_of_operations(
     return tuple(Mutant(*named, inject) for named, inject in faults.items())
 
 
+def mutants_by_operation(
+    **faults: Sequence[tuple[str, str, Callable[[Function], Function]]],
+) -> tuple[Mutant, ...]:
+    """Return the mutants of several operations, each with its faults as `mutants_of` takes them."""
+    return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
+
+
 def edits_of(diffs: str) -> tuple[Mutant, ...]:
     """Return the mutants that a text of diffs describes, as `faults_in` reads it."""
     return tuple(
@@ -96,17 +104,73 @@ def mutants_of_sides(
     Of each there is its number, what is wrong, and a side, or what injects the fault into the correct one.
     """
     return tuple(
-        Mutant(number, operation, summary, unchanged, workers={name: _with_side(name, side) for name in names})
+        Mutant(number, operation, summary, unchanged, **_by_part({name: _with_side(name, side) for name in names}))
         for number, summary, side in faults
     )
 
 
+def mutants_of_loops(
+    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
+) -> tuple[Mutant, ...]:
+    """Return mutants that have a fault in the loops of some workers.
+
+    Of each there is its number, what is wrong, and what injects the fault into the correct loop.
+    """
+    return tuple(
+        Mutant(number, operation, summary, unchanged, **in_loops(inject, *names)) for number, summary, inject in faults
+    )
+
+
+def in_loops(inject: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """Return the parts of a mutant whose fault is in the loops of some workers."""
+    return _by_part({name: _with_loop(name, inject) for name in names})
+
+
+def in_scheduler(inject: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parts of a mutant whose fault is in the scheduler."""
+    return {"scheduler": _when_asked_for(inject, Scheduler)}
+
+
+def with_pools(inject: Callable[..., Any]) -> Callable[..., Any]:
+    """Inject a fault in the pools that a loop makes."""
+    return lambda loop: partial(loop, make_pools=inject(Pools).of)
+
+
+def _by_part(workers: dict[str, Callable[..., Worker]]) -> dict[str, Any]:
+    """Return workers by name as the parts of a mutant that they are."""
+    return {"worker": workers.pop(EAGLE_V2, None), "worker_v1": workers.pop(EAGLE_V1, None), "workers": workers}
+
+
 def _with_side(name: str, side: Callable[..., Any]) -> Callable[..., Worker]:
     loop: Any = loop_of(name)
-    if isinstance(side, type):
-        return partial(loop, make_side=side)
-    # What is injected is made when a run asks for it, not when this module is imported.
-    return lambda *given, **named: loop(*given, make_side=side(loop.keywords["make_side"]), **named)
+    make_side = side if isinstance(side, type) else _when_asked_for(side, loop.keywords["make_side"])
+    return partial(loop, make_side=make_side)
+
+
+def _with_loop(name: str, inject: Callable[..., Any]) -> Callable[..., Worker]:
+    loop: Any = loop_of(name)
+    return partial(_when_asked_for(inject, loop.func), **loop.keywords)
+
+
+def _when_asked_for(inject: Callable[..., Any], correct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls a faulty class, which is made when a run first asks for it and not when this is imported."""
+    faulty = functools.cache(lambda: inject(correct))
+
+    @functools.wraps(correct)
+    def make(*given: Any, **named: Any) -> Any:
+        return faulty()(*given, **named)
+
+    return make
+
+
+def with_facts(**changes: Any) -> Callable[[Function], Function]:
+    """Inject other facts about a draft side."""
+
+    def change(correct: Function, side: Any, *given: Any) -> None:
+        correct(side, *given)
+        side.facts = replace(side.facts, **changes)
+
+    return overriding(__init__=change)
 
 
 def unchanged(correct: Function) -> Function:

@@ -13,16 +13,7 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import (
-    ACCEPTANCE,
-    DRAFTS,
-    NO_LIMITS,
-    PROPOSALS,
-    SCHEDULES,
-    SWITCHES,
-    Limits,
-    Values,
-)
+from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, PROPOSALS, SCHEDULES, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 from specsim.properties.inside import having
@@ -132,25 +123,18 @@ def taken(name: str, choices: Sequence[T]) -> Sequence[T]:
 def leaves_out(name: str, declared: Limits) -> str:
     """Return what is declared if it leaves out the whole property of a name, or nothing."""
     group = name.partition(".")[0]
-    if group == "strided" and declared.is_contiguous:
-        return SWITCHES["CONTIGUOUS"]
-    if group == "empty" and not declared.takes_empty:
-        return SWITCHES["EMPTY"]
-    if name in OF_THRESHOLDS and not declared.takes_thresholds:
-        return SWITCHES["THRESHOLDS"]
-    if name in OF_SCRATCH and not declared.writes_scratch:
-        return SWITCHES["SCRATCH"]
-    if name in OF_ACCEPTANCE and declared.accepts_any_number:
-        return ACCEPTANCE
-    if name in OF_DRAFTS and declared.has_own_drafts:
-        return DRAFTS
-    if name in OF_ZERO_PROPOSALS and not declared.takes_zero_proposals:
-        return SWITCHES["ZERO_PROPOSALS"]
-    if name in OF_SCHEDULES and declared.accepts_equal_draws:
-        return SCHEDULES
-    if name in OF_PROPOSALS and declared.accepts_equal_draws:
-        return PROPOSALS
-    return ""
+    left_out = (
+        (group == "strided" and declared.is_contiguous, SWITCHES["CONTIGUOUS"]),
+        (group == "empty" and not declared.takes_empty, SWITCHES["EMPTY"]),
+        (name in OF_THRESHOLDS and not declared.takes_thresholds, SWITCHES["THRESHOLDS"]),
+        (name in OF_SCRATCH and not declared.writes_scratch, SWITCHES["SCRATCH"]),
+        (name in OF_ACCEPTANCE and declared.accepts_any_number, ACCEPTANCE),
+        (name in OF_DRAFTS and declared.has_own_drafts, DRAFTS),
+        (name in OF_ZERO_PROPOSALS and not declared.takes_zero_proposals, SWITCHES["ZERO_PROPOSALS"]),
+        (name in OF_SCHEDULES and declared.accepts_equal_draws, SCHEDULES),
+        (name in OF_PROPOSALS and declared.accepts_equal_draws, PROPOSALS),
+    )
+    return next((what for is_left_out, what in left_out if is_left_out), "")
 
 
 def _common(declared: Limits, operations: Sequence[str]) -> dict[str, Values]:

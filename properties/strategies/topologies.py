@@ -52,11 +52,8 @@ def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
 
 def _taken(size: Sizes) -> Sizes:
     """Return the sizes next to these that are taken; a chain stays one, and a tree grows no larger than its steps."""
-    topk, num_steps, nodes = (
-        nearest("topk", size.topk),
-        nearest("step", size.num_steps),
-        nearest("node", size.num_draft_tokens),
-    )
+    topk, num_steps = nearest("topk", size.topk), nearest("step", size.num_steps)
+    nodes = nearest("node", size.num_draft_tokens)
     if topk == 1:
         num_steps = nearest("step", nodes - 1)
         return Sizes(1, num_steps, num_steps + 1)
@@ -128,6 +125,11 @@ def reordered(tree: Topology, order: str, source: Bulk) -> Topology:
 def distinct_slots(source: Bulk, count: int, num_slots: int) -> Array:
     """Return distinct slots below ``num_slots`` in no order; slot 0 is not among them."""
     return source.order(num_slots - 1)[:count] + 1
+
+
+def any_slots(source: Bulk, count: int) -> Array:
+    """Return distinct slots of a pool with room to spare, int64."""
+    return distinct_slots(source, count, 2 * count + 2).astype(np.int64)
 
 
 def request_rows(source: Bulk, num_requests: int, width: int, page_size: int = 1) -> tuple[Array, Array]:

@@ -1,145 +1,177 @@
-"""Faults in attention metadata for trees."""
+"""Faults in attention metadata for trees and for idle ranks, and in tree attention."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, returning
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import (
+    Function,
+    Named,
+    given,
+    mutants_by_operation,
+    returning,
+    with_arguments,
+    with_outputs,
+)
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 
-Array = Any
-CONFIGURED_WIDTH = 4
+
+def _configured_queries(starts: str, width: str) -> Callable[[Function], Function]:
+    return edited(f"{starts}[request] + {width}", f"{starts}[request] + 4")
 
 
-def _window_counted(outputs: Named, arguments: Named) -> None:
-    outputs["cache_seqlens"] = (arguments["seq_lens"] + arguments["num_draft_tokens"]).astype(np.int32)
+def _offsets_moved(windows: int) -> Callable[[Function], Function]:
+    """Inject offsets of keys that count so many windows more, without other keys."""
+    return returning(lambda outputs, _: outputs.update(kv_indptr=outputs["kv_indptr"] + windows * outputs["qo_indptr"]))
 
 
-def _configured_queries(name: str) -> Callable[[Named, Named], None]:
+_window_counted = edited("cache_seqlens[request] = length", "cache_seqlens[request] = length + num_nodes")
+_first_columns = edited(
+    "tree_mask[start + length : start + length + num_nodes]", "tree_mask[start : start + num_nodes]"
+)
+_masks_of_one_length = edited(
+    "expand_cache_seqlens[request * num_nodes + node] = len(seen)",
+    """
+    longest = int(seq_lens.max())
+    own = tree_mask[(request * num_nodes + node) * (longest + num_nodes) + longest :][:num_nodes]
+    expand_cache_seqlens[request * num_nodes + node] = num_nodes - np.count_nonzero(~own)
+    """,
+)
+_pages_of_nodes = edited("row[length + other]", "row[length + other] // page_size")
+_keys_from_position_one = with_arguments(req_to_token=lambda rows: np.roll(rows, -1, axis=1))
+
+
+def _new_keys(count: int) -> Callable[[Function], Function]:
     def change(outputs: Named, arguments: Named) -> None:
-        outputs[name] = (np.arange(len(outputs[name])) * CONFIGURED_WIDTH).astype(np.int32)
+        outputs["cache_seqlens"] = (arguments["seq_lens"] + count).astype(np.int32)
 
-    return change
-
-
-def _prefix_counted_with_the_nodes(outputs: Named, arguments: Named) -> None:
-    lengths = np.repeat(arguments["seq_lens"], arguments["num_draft_tokens"])
-    outputs["expand_cache_seqlens"] = (outputs["expand_cache_seqlens"] + lengths).astype(np.int32)
+    return returning(change)
 
 
-def _mask_rows(arguments: Named) -> list[tuple[int, int, Array]]:
-    """Return (row, committed length, mask of prefix and window) of every node."""
-    width, start, rows = arguments["num_draft_tokens"], 0, []
-    for request, length in enumerate(arguments["seq_lens"].tolist()):
-        for node in range(width):
-            rows.append((request * width + node, length, arguments["tree_mask"][start : start + length + width]))
-            start += length + width
-    return rows
+_every_key_a_query = edited("cu_seqlens_q[request] + 1", "cu_seqlens_q[request] + cache_seqlens[request]")
+_without_new_keys = edited(
+    "cu_seqlens_k[request] + cache_seqlens[request]", "cu_seqlens_k[request] + seq_lens[request]"
+)
+_ends_for_starts = with_outputs(cu_seqlens_k=lambda starts: np.append(starts[1:], starts[-1:]))
 
 
-def _relisted(order: Callable[[Array], Array], from_front: bool = False) -> Callable[[Named, Named], None]:
-    def change(outputs: Named, arguments: Named) -> None:
-        width = arguments["num_draft_tokens"]
-        for row, length, mask in _mask_rows(arguments):
-            sees = mask[:width] if from_front else mask[length:]
-            slots = arguments["req_to_token"][arguments["req_pool_indices"][row // width], length : length + width]
-            outputs["expand_page_table"][row] = slots[order(sees)]
-            outputs["expand_cache_seqlens"][row] = sees.sum()
-
-    return change
-
-
-def _by_visibility(sees: Array) -> Array:
-    return np.argsort(~sees, kind="stable")
+_WINDOW = "tree_mask[row * num_nodes : (row + 1) * num_nodes]"
+_SUM = "scores.max() + np.log(weights.sum())"
+_OUTPUTS = f"attention[row, head] = weights @ values / weights.sum()\nlog_sum_exp[row, head] = {_SUM}"
+_SHARES = """
+shares = np.array([slots.index(slot) for slot in seen]) // 4
+parts = [(scores[shares == share], values[shares == share]) for share in np.unique(shares)]
+parts = parts[:num_kept] or parts
+tops = np.array([own.max() for own, _ in parts])
+means = [np.exp(own - own.max()) @ held / np.exp(own - own.max()).sum() for own, held in parts]
+sums = np.array([own.max() + np.log(np.exp(own - own.max()).sum()) for own, _ in parts])
+"""
 
 
-def _as_they_stand(sees: Array) -> Array:
-    return np.arange(len(sees))
+def _in_shares(
+    weights: str = "np.exp(sums - sums.max())", log_sum: str = "np.logaddexp.reduce(sums)", num_kept: str = "None"
+) -> Callable[[Function], Function]:
+    """Inject attention in shares of four keys, which are joined by other weights, to another sum, or without some."""
+    joined = f"weights = {weights}\nattention[row, head] = weights @ means / weights.sum()"
+    return edited(_OUTPUTS, f"num_kept = {num_kept}{_SHARES}{joined}\nlog_sum_exp[row, head] = {log_sum}")
 
 
-def _backwards(sees: Array) -> Array:
-    return np.concatenate([np.flatnonzero(sees)[::-1], np.flatnonzero(~sees)])
+_by_columns = edited(_WINDOW, "tree_mask.reshape(-1, num_nodes, num_nodes)[request, :, node]")
+_masks_of_the_first = edited(_WINDOW, "tree_mask[node * num_nodes : (node + 1) * num_nodes]")
+_prefix_ends_early = edited("slots[: length - num_nodes]", "slots[: max(length - num_nodes - 1, 0)]")
+_mean_of_the_values = edited(
+    "if not seen:\n    continue",
+    "is_blind, seen = not seen, seen or slots",
+    "scale * (keys @ query)",
+    "scale * (keys @ query) * (not is_blind)",
+    "np.log(weights.sum())",
+    "np.log(weights.sum()) * (not is_blind)",
+)
+_pages_in_order = edited(
+    "int(page_table[request, at // page_size])",
+    "(request * page_table.shape[1] + at // page_size) % (len(k_buffer) // page_size)",
+)
+_one_length = with_arguments(cache_seqlens=lambda lengths: np.full_like(lengths, lengths.min(initial=2**30)))
 
 
-def _window_at_the_front(outputs: Named, arguments: Named) -> None:
-    width = arguments["num_draft_tokens"]
-    for row, length, mask in _mask_rows(arguments):
-        slots = arguments["req_to_token"][arguments["req_pool_indices"][row // width], :width]
-        outputs["expand_page_table"][row] = slots[_by_visibility(mask[length:])]
+def _whole_last_page(arguments: Named) -> None:
+    page_size = arguments["page_size"]
+    is_read = np.zeros(len(arguments["k_buffer"]), dtype=np.bool_)
+    for pages, length in zip(arguments["page_table"], arguments["cache_seqlens"].tolist(), strict=True):
+        for page in pages[: -(-length // page_size)].tolist():
+            is_read[page * page_size : (page + 1) * page_size] = True
+    for name in ("k_buffer", "v_buffer"):
+        if np.isnan(arguments[name][is_read].astype(np.float32)).any():
+            raise ValueError("a number of the last page is NaN")
 
 
-def _masks_of_one_length(outputs: Named, arguments: Named) -> None:
-    longest = {**arguments, "seq_lens": np.full_like(arguments["seq_lens"], arguments["seq_lens"].max(initial=0))}
-    width, lengths = arguments["num_draft_tokens"], longest["seq_lens"]
-    missing = width * (int(lengths.sum()) + width * len(lengths))
-    padded = np.concatenate([arguments["tree_mask"], np.ones(missing, dtype=np.bool_)])
-    for row, length, mask in _mask_rows({**longest, "tree_mask": padded}):
-        outputs["expand_cache_seqlens"][row] = mask[length:].sum()
+def _places_reversed(arguments: Named) -> None:
+    buffer = arguments["k_buffer"]
+    pages = buffer.reshape(-1, arguments["page_size"], *buffer.shape[1:])
+    arguments["k_buffer"] = np.where(np.isnan(buffer), buffer, pages[:, ::-1].reshape(buffer.shape))
 
 
-def _extended_by_invisible(outputs: Named, arguments: Named) -> None:
-    outputs["custom_mask"][len(arguments["tree_mask"]) :] = False
-
-
-def _window_left_out(outputs: Named, arguments: Named) -> None:
-    outputs["kv_indptr"][1:] = np.cumsum(arguments["seq_lens"])
-
-
-def _window_left_in(outputs: Named, arguments: Named) -> None:
-    lengths = arguments["seq_lens"] + arguments["num_draft_tokens"]
-    outputs["kv_indptr"][1:] = np.cumsum(lengths)
-
-
-def _keys_from_position_one(outputs: Named, arguments: Named) -> None:
-    for request, (first, last) in enumerate(zip(outputs["kv_indptr"][:-1], outputs["kv_indptr"][1:], strict=True)):
-        row = arguments["req_to_token"][arguments["req_pool_indices"][request]]
-        outputs["kv_indices"][first:last] = np.resize(row[1:], last - first) if len(row) > 1 else row[:1]
-
-
-def _mask_without_the_window(outputs: Named, arguments: Named) -> None:
-    sizes = arguments["seq_lens"].astype(np.int64) * arguments["num_draft_tokens"]
-    outputs["mask_indptr"][1:] = np.cumsum(sizes)
-
-
-def _mask_of_the_window_alone(outputs: Named, arguments: Named) -> None:
-    count = len(arguments["seq_lens"])
-    outputs["mask_indptr"] = (np.arange(count + 1) * arguments["num_draft_tokens"] ** 2).astype(np.int64)
-
-
-def _pages_of_nodes(outputs: Named, arguments: Named) -> None:
-    outputs["expand_page_table"] = (outputs["expand_page_table"] // arguments["page_size"]).astype(np.int32)
-
-
-_CASCADE = "verify_cascade_metadata"
-_CUSTOM = "verify_custom_mask_metadata"
-_EXTEND = "verify_extend_metadata"
-
-MUTANTS = (
-    Mutant("OWN-337", _CASCADE, "The row is the place in the batch.", given(rows_of_the_batch)),
-    Mutant("OWN-338", _CASCADE, "The first pass reads the window too.", returning(_window_counted)),
-    Mutant("OWN-339", _CASCADE, "Queries have the configured width.", returning(_configured_queries("cu_seqlens_q"))),
-    Mutant("OWN-340", _CASCADE, "The second pass counts the prefix.", returning(_prefix_counted_with_the_nodes)),
-    Mutant(
-        "OWN-341",
-        _CASCADE,
-        "Visible nodes are read from the mask's first columns.",
-        returning(_relisted(_by_visibility, from_front=True)),
+MUTANTS = mutants_by_operation(
+    verify_cascade_metadata=(
+        ("OWN-337", "The row is the place in the batch.", given(rows_of_the_batch)),
+        ("OWN-338", "The first pass reads the window too.", _window_counted),
+        ("OWN-339", "Queries have the configured width.", _configured_queries("cu_seqlens_q", "num_nodes")),
+        ("OWN-340", "The second pass counts the prefix.", edited("len(seen)", "len(seen) + length")),
+        ("OWN-341", "Visible nodes are read from the mask's first columns.", _first_columns),
+        ("OWN-342", "Nodes stand in order, seen or not.", edited("seen + unseen", "range(num_nodes)")),
+        ("OWN-343", "Seen nodes stand backwards.", edited("seen + unseen", "seen[::-1] + unseen")),
+        ("OWN-344", "The window is read from the start of the row.", edited("row[length + other]", "row[other]")),
+        ("OWN-345", "All masks are as long as the longest.", _masks_of_one_length),
+        ("OWN-738", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-739", "Every position is read as a page of its own.", returning(every_position_a_page)),
+        ("OWN-740", "The second pass reads pages, too.", _pages_of_nodes),
     ),
-    Mutant("OWN-342", _CASCADE, "Nodes stand in order, seen or not.", returning(_relisted(_as_they_stand))),
-    Mutant("OWN-343", _CASCADE, "Seen nodes stand backwards.", returning(_relisted(_backwards))),
-    Mutant("OWN-344", _CASCADE, "The window is read from the start of the row.", returning(_window_at_the_front)),
-    Mutant("OWN-345", _CASCADE, "All masks are as long as the longest.", returning(_masks_of_one_length)),
-    Mutant("OWN-738", _CASCADE, "Slots stand where pages should.", returning(slots_for_pages)),
-    Mutant("OWN-739", _CASCADE, "Every position is read as a page of its own.", returning(every_position_a_page)),
-    Mutant("OWN-740", _CASCADE, "The second pass reads pages, too.", returning(_pages_of_nodes)),
-    Mutant("OWN-346", _CUSTOM, "A short mask is continued by invisible entries.", returning(_extended_by_invisible)),
-    Mutant("OWN-347", _CUSTOM, "Key offsets leave the window out.", returning(_window_left_out)),
-    Mutant("OWN-348", _CUSTOM, "Keys start at position 1.", returning(_keys_from_position_one)),
-    Mutant("OWN-349", _CUSTOM, "The row is the place in the batch.", given(rows_of_the_batch)),
-    Mutant("OWN-350", _EXTEND, "Key offsets count the window.", returning(_window_left_in)),
-    Mutant("OWN-351", _EXTEND, "Keys start at position 1.", returning(_keys_from_position_one)),
-    Mutant("OWN-352", _EXTEND, "Mask offsets leave the window out.", returning(_mask_without_the_window)),
-    Mutant("OWN-353", _EXTEND, "Mask offsets leave the prefix out.", returning(_mask_of_the_window_alone)),
-    Mutant("OWN-354", _EXTEND, "Queries have the configured width.", returning(_configured_queries("qo_indptr"))),
+    verify_custom_mask_metadata=(
+        ("OWN-346", "A short mask is continued by invisible entries.", edited("np.ones", "np.zeros")),
+        ("OWN-347", "Key offsets leave the window out.", _offsets_moved(-1)),
+        ("OWN-348", "Keys start at position 1.", _keys_from_position_one),
+        ("OWN-349", "The row is the place in the batch.", given(rows_of_the_batch)),
+    ),
+    verify_extend_metadata=(
+        ("OWN-350", "Key offsets count the window.", _offsets_moved(1)),
+        ("OWN-351", "Keys start at position 1.", _keys_from_position_one),
+        ("OWN-352", "Mask offsets leave the window out.", edited("length + num_draft_tokens", "length")),
+        ("OWN-353", "Mask offsets leave the prefix out.", edited("length + num_draft_tokens", "num_draft_tokens")),
+        ("OWN-354", "Queries have the configured width.", _configured_queries("qo_indptr", "num_draft_tokens")),
+    ),
+    idle_attention_metadata=(
+        ("OWN-2359", "The longest length of no request is asked for.", given(lambda asked: asked["seq_lens"].max())),
+        ("OWN-2350", "The row is the place in the batch.", given(rows_of_the_batch)),
+        ("OWN-2351", "A draft of a chain adds no key.", _new_keys(0)),
+        ("OWN-2352", "A backend without steps has a key more.", _new_keys(1)),
+        ("OWN-2353", "Dummy rows have no query.", with_outputs(cu_seqlens_q=np.zeros_like)),
+        ("OWN-2354", "Every key is a query.", _every_key_a_query),
+        ("OWN-2355", "Key offsets leave new keys out.", _without_new_keys),
+        ("OWN-2356", "Key offsets are one request late.", _ends_for_starts),
+        ("OWN-2357", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-2358", "Every position is read as a page of its own.", returning(every_position_a_page)),
+    ),
+    tree_attention=(
+        ("OWN-3300", "The mask is read by columns.", _by_columns),
+        ("OWN-3301", "A node does not see itself.", edited(_WINDOW, f"{_WINDOW} & (np.arange(num_nodes) != node)")),
+        ("OWN-3302", "Every node sees the whole window.", edited(_WINDOW, "[True] * num_nodes")),
+        ("OWN-3303", "The prefix ends a position early.", _prefix_ends_early),
+        ("OWN-3304", "The prefix ends a position late.", edited(_WINDOW, f"{_WINDOW} | (np.arange(num_nodes) == 0)")),
+        ("OWN-3305", "Query heads take KV heads in turn.", edited("head // group", "head % axes['kv_head']")),
+        ("OWN-3306", "All requests have the first one's mask.", _masks_of_the_first),
+        ("OWN-3307", "Shares of the keys count alike.", _in_shares("np.ones(len(sums))")),
+        ("OWN-3308", "The sums of shares are added as logarithms.", _in_shares(log_sum="sums.sum()")),
+        ("OWN-3309", "The last share is lost.", _in_shares(num_kept="-1")),
+        ("OWN-3310", "Shares are joined without their largest scores.", _in_shares("np.exp(sums - tops)")),
+        ("OWN-3311", "The logarithm of the sum is to base 2.", edited(_SUM, f"({_SUM}) / np.log(2)")),
+        ("OWN-3312", "The logarithm of the sum lacks the largest score.", edited(_SUM, "np.log(weights.sum())")),
+        ("OWN-3313", "A node that sees nothing has the mean of the values.", _mean_of_the_values),
+        ("OWN-3314", "Scores are not scaled.", with_arguments(softmax_scale=np.ones(1, np.float32))),
+        ("OWN-3315", "A scale that is given is not taken.", with_arguments(softmax_scale=None)),
+        ("OWN-3316", "The last page is read to its end.", given(_whole_last_page)),
+        ("OWN-3317", "Pages are read in the order of the pool.", _pages_in_order),
+        ("OWN-3318", "Keys of a page are read backwards.", given(_places_reversed)),
+        ("OWN-3319", "All requests have the shortest length.", _one_length),
+    ),
 )

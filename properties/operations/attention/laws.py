@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require_equal, state, take_requests
-from specsim.properties.operations.attention import strategy as attention_strategies
+from specsim.properties.laws.checks import Case, joined, outputs_of, require_equal, require_one_by_one, states
+from specsim.properties.operations.attention import strategy as strategies
 from specsim.properties.strategies.arrays import bulk
 from specsim.properties.strategies.topologies import TREE_KINDS, tree_of_kind
 from specsim.topology import Topology
@@ -47,18 +47,10 @@ def second_pass_is_the_ancestors(backend: Backend, case: tuple[Case, list[Topolo
 
 def passes_are_made_one_by_one(backend: Backend, case: Case) -> None:
     """A request's part of both passes is the same alone, and in any order of the batch."""
-    count, width = len(case["seq_lens"]), case["num_draft_tokens"]
-    whole = outputs_of(backend, _CASCADE, case)
-    starts = np.cumsum([0, *(width * (length + width) for length in case["seq_lens"].tolist())])
-    for requests in arrangements(count):
-        masks = [case["tree_mask"][starts[request] : starts[request + 1]] for request in requests]
-        part = take_requests(case, _ROWS, count, requests)
-        got = outputs_of(backend, _CASCADE, {**part, "tree_mask": np.concatenate([case["tree_mask"][:0], *masks])})
-        for place, request in enumerate(requests):
-            rows, among = (slice(at * width, (at + 1) * width) for at in (place, request))
-            require_equal("page_table", got["page_table"][place], whole["page_table"][request])
-            for name in ("expand_cache_seqlens", "expand_page_table"):
-                require_equal(f"{name} of request {request}", got[name][rows], whole[name][among])
+    width = case["num_draft_tokens"]
+    sizes = {"tree_mask": [width * (length + width) for length in case["seq_lens"].tolist()]}
+    made = ("page_table", "expand_cache_seqlens", "expand_page_table")
+    require_one_by_one(backend, _CASCADE, case, _ROWS, len(case["seq_lens"]), made, counts=sizes)
 
 
 def keys_are_prefix_and_window(backend: Backend, case: Case) -> None:
@@ -122,21 +114,14 @@ def idle_keys_are_those_of_a_ragged_extend(backend: Backend, case: Case) -> None
     """Keys as a list are those of an extend of one token a row, with room up to any bound on their sum."""
     idle = outputs_of(backend, _IDLE, {**case, "num_new_keys": 0, "page_size": 1})
     lengths = np.asarray(case["seq_lens"], dtype=np.int64)
-    listed = outputs_of(
-        backend,
-        _RAGGED,
-        {
-            "req_pool_indices": case["req_pool_indices"],
-            "req_to_token": case["req_to_token"],
-            "kv_lens": case["seq_lens"],
-            "num_accepted_tokens": np.ones(len(lengths), dtype=np.int32),
-            "kv_lens_sum": len(lengths) * case["req_to_token"].shape[1],
-        },
-    )
+    counts = {"kv_lens": case["seq_lens"], "num_accepted_tokens": np.ones(len(lengths), dtype=np.int32)}
+    rows = {name: case[name] for name in ("req_pool_indices", "req_to_token")}
+    room = len(lengths) * case["req_to_token"].shape[1]
+    listed = outputs_of(backend, _RAGGED, {**rows, **counts, "kv_lens_sum": room})
     require_equal("cu_seqlens_q", idle["cu_seqlens_q"], listed["qo_indptr"])
     require_equal("cu_seqlens_k", idle["cu_seqlens_k"], listed["kv_indptr"])
     keys = [row[:length] for row, length in zip(idle["page_table"], lengths.tolist(), strict=True)]
-    slots = np.concatenate([idle["page_table"].reshape(-1)[:0], *keys])
+    slots = joined(keys)
     require_equal("kv_indices", listed["kv_indices"][: len(slots)], slots)
 
 
@@ -147,26 +132,23 @@ def require_keys(case: Case, got: Case, counts: list[int]) -> None:
     require_equal("kv_indptr", got["kv_indptr"], np.cumsum([0, *counts]))
     rows = case["req_to_token"][case["req_pool_indices"]]
     slots = [row[:count] for row, count in zip(rows, counts, strict=True)]
-    require_equal("kv_indices", got["kv_indices"][: sum(counts)], np.concatenate([rows.reshape(-1)[:0], *slots]))
+    require_equal("kv_indices", got["kv_indices"][: sum(counts)], joined(slots))
 
 
 @composite
 def _trees(draw: st.DrawFn) -> tuple[Case, list[Topology]]:
-    case = draw(attention_strategies.verify_cascade_metadata())
+    case = draw(strategies.verify_cascade_metadata())
     source, count = draw(bulk()), len(case["seq_lens"])
     kinds = draw(st.lists(st.sampled_from(TREE_KINDS), min_size=count, max_size=count))
     trees = [tree_of_kind(kind, case["num_draft_tokens"], source) for kind in kinds]
-    masks = [
-        attention_strategies.full_mask(tree, length)
-        for tree, length in zip(trees, case["seq_lens"].tolist(), strict=True)
-    ]
+    masks = [strategies.full_mask(tree, length) for tree, length in zip(trees, case["seq_lens"].tolist(), strict=True)]
     return {**case, "tree_mask": np.concatenate([case["tree_mask"][:0], *masks])}, trees
 
 
-_cascade = attention_strategies.verify_cascade_metadata
-_custom = attention_strategies.verify_custom_mask_metadata
-_extend = attention_strategies.verify_extend_metadata
-_idle = attention_strategies.idle_attention_metadata
+_cascade = strategies.verify_cascade_metadata
+_custom = strategies.verify_custom_mask_metadata
+_extend = strategies.verify_extend_metadata
+_idle = strategies.idle_attention_metadata
 
 
 @composite
@@ -176,15 +158,16 @@ def _idle_rows(draw: st.DrawFn) -> Case:
     return {**case, "seq_lens": np.maximum(case["seq_lens"], 1), "max_seq_len_k": case["req_to_token"].shape[1]}
 
 
-PROPERTIES = (
-    state("attention", first_pass_is_the_prefix, _cascade, (_CASCADE,), "P51"),
-    state("attention", second_pass_is_the_ancestors, _trees, (_CASCADE,), "P16"),
-    state("attention", passes_are_made_one_by_one, _cascade, (_CASCADE,), "P31"),
-    state("attention", keys_are_prefix_and_window, _custom, (_CUSTOM,), "P51"),
-    state("attention", mask_is_continued_by_visible_entries, _custom, (_CUSTOM,), "P16"),
-    state("attention", keys_are_the_prefix_alone, _extend, (_EXTEND,), "P51"),
-    state("attention", mask_offsets_count_rows_of_prefix_and_window, _extend, (_EXTEND,), "P51"),
-    state("attention", idle_rows_have_one_query_and_plain_lengths, _idle, (_IDLE,), "P32"),
-    state("attention", an_idle_draft_of_a_chain_is_a_verify_of_one_token, _idle, (_IDLE, _VERIFY), "P32"),
-    state("attention", idle_keys_are_those_of_a_ragged_extend, _idle_rows, (_IDLE, _RAGGED), "P32"),
+PROPERTIES = states(
+    "attention",
+    (first_pass_is_the_prefix, _cascade, (_CASCADE,), "P51"),
+    (second_pass_is_the_ancestors, _trees, (_CASCADE,), "P16"),
+    (passes_are_made_one_by_one, _cascade, (_CASCADE,), "P31"),
+    (keys_are_prefix_and_window, _custom, (_CUSTOM,), "P51"),
+    (mask_is_continued_by_visible_entries, _custom, (_CUSTOM,), "P16"),
+    (keys_are_the_prefix_alone, _extend, (_EXTEND,), "P51"),
+    (mask_offsets_count_rows_of_prefix_and_window, _extend, (_EXTEND,), "P51"),
+    (idle_rows_have_one_query_and_plain_lengths, _idle, (_IDLE,), "P32"),
+    (an_idle_draft_of_a_chain_is_a_verify_of_one_token, _idle, (_IDLE, _VERIFY), "P32"),
+    (idle_keys_are_those_of_a_ragged_extend, _idle_rows, (_IDLE, _RAGGED), "P32"),
 )

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.contracts.attended import attention_bounds, slots_of, slots_read
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, state, take_requests
-from specsim.properties.operations.attention import strategy as attention_strategies
+from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, states, take_requests
+from specsim.properties.operations.attention import strategy as strategies
 from specsim.properties.strategies.arrays import Bulk, bulk
 
 _TREE = "tree_attention"
@@ -177,7 +177,7 @@ def _require_near(
             )
 
 
-_calls = attention_strategies.tree_attention
+_calls = strategies.tree_attention
 
 
 @composite
@@ -185,14 +185,15 @@ def _with_source(draw: st.DrawFn) -> tuple[Case, Bulk]:
     return draw(_calls()), draw(bulk())
 
 
-PROPERTIES = (
-    state("tree_attention", attention_is_that_over_gathered_keys, _calls, (_TREE,), "P16"),
-    state("tree_attention", other_slots_have_no_influence, _calls, (_TREE,), "P09"),
-    state("tree_attention", unseen_nodes_have_no_influence, _with_source, (_TREE,), "P16"),
-    state("tree_attention", pages_may_lie_anywhere, _with_source, (_TREE,), "P51"),
-    state("tree_attention", smaller_pages_name_the_same_slots, _calls, (_TREE,), "P51"),
-    state("tree_attention", a_row_of_a_chain_is_causal_attention, _calls, (_TREE,), "P16"),
-    state("tree_attention", parts_join_by_their_sums, _calls, (_TREE,), "P37"),
-    state("tree_attention", a_node_that_sees_nothing_has_nothing, _calls, (_TREE,), "P37"),
-    state("tree_attention", requests_are_attended_one_by_one, _calls, (_TREE,), "P31"),
+PROPERTIES = states(
+    "tree_attention",
+    (attention_is_that_over_gathered_keys, _calls, (_TREE,), "P16"),
+    (other_slots_have_no_influence, _calls, (_TREE,), "P09"),
+    (unseen_nodes_have_no_influence, _with_source, (_TREE,), "P16"),
+    (pages_may_lie_anywhere, _with_source, (_TREE,), "P51"),
+    (smaller_pages_name_the_same_slots, _calls, (_TREE,), "P51"),
+    (a_row_of_a_chain_is_causal_attention, _calls, (_TREE,), "P16"),
+    (parts_join_by_their_sums, _calls, (_TREE,), "P37"),
+    (a_node_that_sees_nothing_has_nothing, _calls, (_TREE,), "P37"),
+    (requests_are_attended_one_by_one, _calls, (_TREE,), "P31"),
 )

@@ -2,12 +2,11 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
-from specsim.properties.operations.compact import strategy as compact_strategies
+from specsim.properties.operations.compact import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
@@ -21,19 +20,16 @@ def gathered_tokens_stop_at_the_sentinel(backend: Backend, case: Case) -> None:
 def bonus_is_the_last_output_token(backend: Backend, case: Case) -> None:
     """The bonus token closes each request's output."""
     bonus_tokens = outputs_of(backend, "fill_bonus_tokens", case)["bonus_tokens"]
-    outputs = [
-        row[:count] for row, count in zip(case["accept_tokens"].tolist(), case["num_accepted_tokens"], strict=True)
-    ]
-    require_equal("bonus_tokens", bonus_tokens, [output[-1] for output in outputs])
+    outputs = zip(case["accept_tokens"].tolist(), case["num_accepted_tokens"], strict=True)
+    require_equal("bonus_tokens", bonus_tokens, [tokens[:count][-1] for tokens, count in outputs])
 
 
 def bonus_follows_the_last_accepted_node(backend: Backend, case: Case) -> None:
     """Gathering the path and taking its last token is reading the prediction of its last node."""
     accept_tokens = outputs_of(backend, "gather_accept_tokens", case)["accept_tokens"]
     counts = _lengths(case["accept_index"])
-    taken = outputs_of(
-        backend, "fill_bonus_tokens", {"accept_tokens": accept_tokens, "num_accepted_tokens": counts.astype(np.int32)}
-    )
+    asked = {"accept_tokens": accept_tokens, "num_accepted_tokens": counts.astype(np.int32)}
+    taken = outputs_of(backend, "fill_bonus_tokens", asked)
     last = case["accept_index"][np.arange(len(counts)), counts - 1]
     require_equal("bonus_tokens", taken["bonus_tokens"], case["predict"][last])
 
@@ -80,20 +76,13 @@ def kv_moves_like_its_companions(backend: Backend, case: Case) -> None:
     """After the move a request's window holds what compaction brings to the front, in every buffer."""
     accept_index, window = case["accept_index"], case["out_cache_loc"]
     counts = _lengths(accept_index).astype(np.int32)
-    sources = outputs_of(backend, "fill_accept_out_cache_loc", {"accept_index": accept_index, "out_cache_loc": window})[
-        "source_slots"
-    ]
+    nodes = {"accept_index": accept_index, "out_cache_loc": window}
     asked = {"num_accepted_tokens": counts, "out_cache_loc": window, "num_steps": accept_index.shape[1] - 1}
-    targets = outputs_of(backend, "fill_accept_target_cache_loc", asked)["target_slots"]
-    moved = outputs_of(
-        backend,
-        "move_kv_cache",
-        {"kv_buffers": case["kv_buffers"], "target_slots": targets, "source_slots": sources},
-    )["kv_buffers"]
+    pairs = {**outputs_of(backend, _SOURCES[0], nodes), **outputs_of(backend, _TARGETS[0], asked)}
+    moved = outputs_of(backend, _MOVE[0], {"kv_buffers": case["kv_buffers"], **pairs})["kv_buffers"]
     for number, (before, after) in enumerate(zip(case["kv_buffers"], moved, strict=True)):
-        expected = outputs_of(
-            backend, "compact_accepted_to_front", {"values": before[window], "accept_index": accept_index}
-        )["compacted"]
+        block = {"values": before[window], "accept_index": accept_index}
+        expected = outputs_of(backend, _COMPACT[0], block)["compacted"]
         for place, _ in _placed(accept_index, len(window)):
             require_equal(f"buffer {number} at slot {window[place]}", after[window[place]], expected[place])
 
@@ -186,26 +175,23 @@ def _lengths(accept_index: Array) -> Array:
     return np.asarray((accept_index >= 0).sum(axis=1))
 
 
-def _moves() -> SearchStrategy[Case]:
-    return compact_strategies.move_kv_cache()
-
-
 _GATHER = ("gather_accept_tokens",)
 _BONUS = ("fill_bonus_tokens",)
 _SOURCES = ("fill_accept_out_cache_loc",)
 _TARGETS = ("fill_accept_target_cache_loc",)
 _COMPACT = ("compact_accepted_to_front",)
 _MOVE = ("move_kv_cache",)
+_moves = strategies.move_kv_cache
 
 PROPERTIES = states(
     "compact",
-    (gathered_tokens_stop_at_the_sentinel, compact_strategies.gather_accept_tokens, _GATHER, "P37"),
-    (bonus_is_the_last_output_token, compact_strategies.fill_bonus_tokens, _BONUS, "P25"),
-    (bonus_follows_the_last_accepted_node, compact_strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
-    (sources_are_the_slots_of_the_path, compact_strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
-    (targets_are_the_front_of_the_window, compact_strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
-    (front_holds_the_path, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
-    (node_numbers_compact_like_their_values, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (gathered_tokens_stop_at_the_sentinel, strategies.gather_accept_tokens, _GATHER, "P37"),
+    (bonus_is_the_last_output_token, strategies.fill_bonus_tokens, _BONUS, "P25"),
+    (bonus_follows_the_last_accepted_node, strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
+    (sources_are_the_slots_of_the_path, strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
+    (targets_are_the_front_of_the_window, strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
+    (front_holds_the_path, strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (node_numbers_compact_like_their_values, strategies.compact_accepted_to_front, _COMPACT, "P41"),
     (kv_moves_like_its_companions, verified_windows, (*_SOURCES, *_TARGETS, *_COMPACT, *_MOVE), "P41"),
     (move_reads_before_it_writes, _moves, _MOVE, "P41"),
     (move_leaves_other_slots_alone, _moves, _MOVE, "P41"),

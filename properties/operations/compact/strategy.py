@@ -10,7 +10,7 @@ from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest
 from specsim.properties.strategies.made_once import made_once
-from specsim.properties.strategies.topologies import batch, distinct_slots, num_nodes
+from specsim.properties.strategies.topologies import any_slots, batch, distinct_slots, num_nodes
 
 OVERLAP_KINDS = ("random", "ascending", "cycle", "shift", "self")
 _GARBAGE = (-(2**31), 2**31 - 1)
@@ -77,7 +77,7 @@ def fill_bonus_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
 def fill_accept_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and the slots of all nodes."""
     paths = draw(accepted(max_requests))
-    return {"accept_index": paths.accept_index, "out_cache_loc": _slots(paths)}
+    return {"accept_index": paths.accept_index, "out_cache_loc": any_slots(paths.source, paths.num_entries)}
 
 
 @composite
@@ -86,7 +86,7 @@ def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS)
     paths = draw(accepted(max_requests))
     return {
         "num_accepted_tokens": paths.num_accepted_tokens,
-        "out_cache_loc": _slots(paths),
+        "out_cache_loc": any_slots(paths.source, paths.num_entries),
         "num_steps": paths.accept_index.shape[1] - 1,
     }
 
@@ -148,7 +148,3 @@ def pairs(kind: str, count: int, num_slots: int, source: Bulk) -> tuple[Array, A
     drop = source.integer(0, num_slots - 1 - count)
     sources = np.sort(source.order(num_slots - 1 - drop)[:count]) + 1 + drop
     return np.arange(count, dtype=np.int64) + 1, sources.astype(np.int64)
-
-
-def _slots(paths: Accepted) -> Array:
-    return distinct_slots(paths.source, paths.num_entries, 2 * paths.num_entries + 2).astype(np.int64)

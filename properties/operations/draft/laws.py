@@ -14,13 +14,14 @@ from specsim.properties.laws.checks import (
     outputs_of,
     require,
     require_equal,
-    state,
+    states,
     take_blocks,
+    take_requests,
 )
-from specsim.properties.operations.draft import strategy as draft_strategies
-from specsim.properties.operations.draft.draft_paths import path_of_beam, paths_of_kept
+from specsim.properties.operations.draft import strategy as strategies
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
+from specsim.properties.strategies.numbers import generators
 
 
 def topk_descends_with_ties_by_lower_index(backend: Backend, case: Case) -> None:
@@ -166,43 +167,26 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
     """
     topk, num_steps = case["topk"], case["num_steps"]
     random = np.random.default_rng(case["seed"])
-    score_list, token_list, parents_list = [], [], []
+    blocks: dict[str, list[Array]] = {"score_list": [], "token_list": [], "parents_list": []}
     scores, hidden = None, np.tile(np.arange(case["num_requests"])[:, None], num_steps + 1)
     for step in range(num_steps):
         rows = len(hidden)
         probabilities = -np.sort(-random.integers(0, 9, (rows, topk)).astype(np.float32) / 8, axis=1)
         tokens = random.permutation(rows * topk).reshape(rows, topk) + 1000 * (step + 1)
-        selected = outputs_of(
-            backend,
-            "select_top_k_tokens",
-            {
-                "step_index": step,
-                "topk_p": probabilities,
-                "topk_index": tokens,
-                "hidden_states": hidden,
-                "scores": scores,
-                "topk": topk,
-            },
-        )
+        candidates = {"topk_p": probabilities, "topk_index": tokens, "hidden_states": hidden, "scores": scores}
+        selected = outputs_of(backend, _SELECT[0], {**candidates, "step_index": step, "topk": topk})
         scores, hidden = selected["next_scores"], selected["next_hidden_states"].copy()
         hidden[:, step] = selected["input_ids"]
-        score_list.append(selected["score_block"])
-        token_list.append(selected["token_block"])
-        parents_list.append(selected["parent_block"])
-    organized = outputs_of(
-        backend,
-        "organize_draft_results",
-        {
-            "score_list": score_list,
-            "token_list": token_list,
-            "parents_list": parents_list,
-            "num_draft_tokens": case["num_draft_tokens"],
-        },
-    )
+        for of_steps, name in zip(blocks.values(), ("score_block", "token_block", "parent_block"), strict=True):
+            of_steps.append(selected[name])
+    organized = outputs_of(backend, _ORGANIZE[0], {**blocks, "num_draft_tokens": case["num_draft_tokens"]})
     for request in range(case["num_requests"]):
-        paths = paths_of_kept(organized, request, topk)
+        paths = _paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
-            every = [*path_of_beam(organized, parents_list, token_list, request, place, topk), request]
+            every = [
+                *_path_of_beam(organized, blocks["parents_list"], blocks["token_list"], request, place, topk),
+                request,
+            ]
             require_equal(f"the path that beam {place} of request {request} carries", beam, every)
         require(len(paths) == case["num_draft_tokens"] - 1, "kept paths", len(paths), case["num_draft_tokens"] - 1)
 
@@ -223,13 +207,11 @@ def requests_are_organized_one_by_one(backend: Backend, case: Case) -> None:
 def requests_are_selected_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request do not depend on the batch."""
     topk = case["topk"]
+    names = ("topk_p", "topk_index", "hidden_states", "scores")
     num_requests = len(case["topk_p"]) // (1 if case["step_index"] == 0 else topk)
     whole = outputs_of(backend, "select_top_k_tokens", case)
     for requests in arrangements(num_requests):
-        part = dict(case)
-        for name in ("topk_p", "topk_index", "hidden_states", "scores"):
-            if case[name] is not None:
-                part[name] = take_blocks(case[name], num_requests, requests)
+        part = take_requests(case, names, num_requests, requests)
         got = outputs_of(backend, "select_top_k_tokens", part)
         there = [name for name, value in got.items() if value is not None]
         expected = {name: take_blocks(whole[name], num_requests, requests) for name in there}
@@ -262,30 +244,88 @@ def whole_drafts(draw: st.DrawFn) -> Case:
     }
 
 
+def identity_map_changes_nothing(backend: Backend, case: Case) -> None:
+    """A table that maps each id to itself leaves every id as it is."""
+    identity = np.arange(len(case["hot_token_id"]), dtype=np.int64)
+    mapped = outputs_of(backend, "map_hot_tokens", {**case, "hot_token_id": identity})["token_index"]
+    require_equal("ids through the identity table", mapped, case["topk_index"])
+
+
+def hot_map_reads_the_table(backend: Backend, case: Case) -> None:
+    """Every entry becomes the table's entry for it."""
+    mapped = outputs_of(backend, "map_hot_tokens", case)["token_index"]
+    require_equal("token_index", mapped, case["hot_token_id"][case["topk_index"]])
+
+
+def hot_maps_compose(backend: Backend, case: Case) -> None:
+    """A permutation of the draft vocabulary and its inverse, one after the other, restore every id."""
+    there = case["permutation"]
+    back = np.argsort(there)
+    mapped = outputs_of(backend, "map_hot_tokens", {"topk_index": case["topk_index"], "hot_token_id": there})
+    restored = outputs_of(backend, "map_hot_tokens", {"topk_index": mapped["token_index"], "hot_token_id": back})
+    require_equal("ids there and back", restored["token_index"], case["topk_index"])
+
+
+@composite
+def permuted_vocabularies(draw: st.DrawFn) -> Case:
+    """Draw ids and a permutation of their vocabulary."""
+    size = draw(st.integers(1, 9))
+    shape = draw(st.tuples(st.integers(0, 4), st.integers(1, 4)))
+    random = draw(generators())
+    return {"topk_index": random.integers(0, size, shape), "permutation": random.permutation(size)}
+
+
+def _paths_of_kept(organized: dict[str, Any], request: int, topk: int) -> dict[int, list[int]]:
+    """Return the flat ids from the root to each kept candidate; every one of them must be kept."""
+    paths: dict[int, list[int]] = {}
+    for candidate in organized["top_scores_index"][request].tolist():
+        parent = int(organized["parent_list"][request, candidate // topk]) if candidate >= topk else None
+        require(parent is None or parent in paths, f"the parent of kept candidate {candidate}", parent, "kept before")
+        paths[candidate] = [*(paths[parent] if parent is not None else []), candidate]
+    return paths
+
+
+def _path_of_beam(
+    organized: dict[str, Any], parents_list: list[Array], token_list: list[Array], request: int, place: int, topk: int
+) -> list[int]:
+    """Return the tokens from the root to a beam of the last step, by flat ids alone."""
+    tokens = np.concatenate([block[request] for block in token_list])
+    candidate = int(parents_list[-1][request, place - topk])
+    path = [int(tokens[candidate])]
+    while candidate >= topk:
+        candidate = int(organized["parent_list"][request, candidate // topk])
+        path.append(int(tokens[candidate]))
+    return path[::-1]
+
+
 _TOPK = ("fast_topk",)
+_MAP = ("map_hot_tokens",)
 _SELECT = ("select_top_k_tokens",)
 _ORGANIZE = ("organize_draft_results",)
 
-PROPERTIES = (
-    state("draft", topk_descends_with_ties_by_lower_index, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", topk_values_stand_at_their_index, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", topk_leaves_nothing_better, draft_strategies.fast_topk, _TOPK, "P20"),
-    state("draft", scores_multiply_along_the_path, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", beams_are_the_best_candidates, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", parent_ids_name_the_beams, draft_strategies.select_top_k_tokens, _SELECT, "P20"),
-    state("draft", candidates_keep_their_order, draft_strategies.select_top_k_tokens, _SELECT),
-    state("draft", hidden_states_follow_the_parent, draft_strategies.select_top_k_tokens, _SELECT, "P49"),
-    state("draft", requests_are_selected_one_by_one, draft_strategies.select_top_k_tokens, _SELECT, "P31"),
-    state("draft", kept_candidates_are_the_best, draft_strategies.organize_draft_results, _ORGANIZE, "P20"),
-    state("draft", kept_tokens_stand_at_their_flat_ids, draft_strategies.organize_draft_results, _ORGANIZE),
-    state("draft", parent_list_leaves_out_the_last_step, draft_strategies.organize_draft_results, _ORGANIZE),
-    state("draft", requests_are_organized_one_by_one, draft_strategies.organize_draft_results, _ORGANIZE, "P31"),
-    state(
-        "draft",
+PROPERTIES = states(
+    "draft",
+    (topk_descends_with_ties_by_lower_index, strategies.fast_topk, _TOPK, "P20"),
+    (topk_values_stand_at_their_index, strategies.fast_topk, _TOPK, "P20"),
+    (topk_leaves_nothing_better, strategies.fast_topk, _TOPK, "P20"),
+    (scores_multiply_along_the_path, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (beams_are_the_best_candidates, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (parent_ids_name_the_beams, strategies.select_top_k_tokens, _SELECT, "P20"),
+    (candidates_keep_their_order, strategies.select_top_k_tokens, _SELECT),
+    (hidden_states_follow_the_parent, strategies.select_top_k_tokens, _SELECT, "P49"),
+    (requests_are_selected_one_by_one, strategies.select_top_k_tokens, _SELECT, "P31"),
+    (kept_candidates_are_the_best, strategies.organize_draft_results, _ORGANIZE, "P20"),
+    (kept_tokens_stand_at_their_flat_ids, strategies.organize_draft_results, _ORGANIZE),
+    (parent_list_leaves_out_the_last_step, strategies.organize_draft_results, _ORGANIZE),
+    (requests_are_organized_one_by_one, strategies.organize_draft_results, _ORGANIZE, "P31"),
+    (
         chain_path_equals_the_general_path,
-        draft_strategies.organize_chain_draft_results,
+        strategies.organize_chain_draft_results,
         ("organize_chain_draft_results", *_ORGANIZE),
         "P21",
     ),
-    state("draft", kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
+    (kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
+    (identity_map_changes_nothing, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_map_reads_the_table, strategies.map_hot_tokens, _MAP, "P50"),
+    (hot_maps_compose, permuted_vocabularies, _MAP, "P50"),
 )

@@ -5,22 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import (
-    MAX_REQUESTS,
-    VALUE_DTYPES,
-    Arguments,
-    bulk,
-    mostly,
-    overridden,
-    seeded,
-)
+from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, bulk, mostly, overridden, seeded
 from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.recursion import Proposal, proposals, propose
-from specsim.properties.strategies.topologies import (
-    BOUNDARY_LENGTHS,
-    batch,
-    sizes,
-)
+from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, sizes
 
 _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**100)
 

@@ -1,121 +1,22 @@
-"""Faults in the slots that a draft writes and reads."""
+"""Faults in the slots that a draft writes and reads, and in what brings the end of a text to every beam of a tree."""
 
 from collections.abc import Callable
-from itertools import product
-from typing import Any
 
 import numpy as np
 
-from specsim.counts import beam_stride, floor_to, page_size_of_beams
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, mutants_of, returning, unchecked
-from specsim.properties.mutants.tables import rows_of_the_batch
-from specsim.properties.operations.draft_cache.faults_pages import positions_of
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, Named, given, mutants_by_operation, returning, with_outputs
+from specsim.properties.mutants.tables import rows_of_the_batch, slots_for_pages
 
-Array = Any
 BLOCK = 64
 
-
-def _step_first(outputs: Named, arguments: Named) -> None:
-    topk, num_steps = arguments["topk"], arguments["num_steps"]
-    slots = outputs["out_cache_loc"].reshape(-1, topk, num_steps)
-    outputs["out_cache_loc"] = slots.transpose(0, 2, 1).reshape(-1)
+_STRIDE = "beam_stride(length, topk, num_steps, page_size)"
+_COPIED = "length if beam > 0 else base"
 
 
-def _past_the_bonus(outputs: Named, arguments: Named) -> None:
-    width = arguments["topk"] * arguments["num_steps"]
-    outputs["out_cache_loc"] = np.concatenate(
-        [outputs["out_cache_loc"][:0]]
-        + [
-            np.roll(arguments["req_to_token"][row], -int(length) - 1)[:width].astype(np.int64)
-            for row, length in zip(arguments["req_pool_indices"], arguments["seq_lens"], strict=True)
-        ]
-    )
-
-
-def _clamped_to_the_row(
-    req_pool_indices: Array,
-    req_to_token: Array,
-    seq_lens: Array,
-    topk: int,
-    num_steps: int,
-    page_size: int = 1,
-    num_copies: int = 0,
-) -> tuple[Array, Array, Array]:
-    def slot_at(row: int, position: int) -> int:
-        return int(req_to_token[row, min(max(position, 0), req_to_token.shape[1] - 1)])
-
-    found: list[int] = []
-    copies: list[tuple[int, int]] = [(0, 0)] * num_copies
-    copied = 0
-    for row, length in zip(req_pool_indices.tolist(), np.asarray(seq_lens).tolist(), strict=True):
-        stride = beam_stride(length, topk, num_steps, page_size)
-        for beam in range(topk):
-            begin = length + beam * stride
-            found += [slot_at(row, begin + step) for step in range(num_steps)]
-            for position in range(floor_to(length, page_size_of_beams(topk, page_size)), length if beam else 0):
-                copies[copied : copied + 1] = [(slot_at(row, position), slot_at(row, position + beam * stride))]
-                copied += 1
-    sources, targets = np.array(copies[:num_copies], dtype=np.int64).reshape(num_copies, 2).T.copy()
-    return np.array(found, dtype=np.int64), sources, targets
-
-
-def _narrow_rows(outputs: Named, arguments: Named) -> None:
-    seq_lens, rows, req_to_token = (arguments[name] for name in ("seq_lens", "req_pool_indices", "req_to_token"))
-    if len(seq_lens):
-        topk, num_steps = arguments["topk"], arguments["num_steps"]
-        width = int(np.max(seq_lens)) + num_steps + topk - 1
-        flat = rows[:, None, None] * width + positions_of(arguments)
-        outputs["out_cache_loc"] = req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
-
-
-def _beams_in_reverse(outputs: Named, arguments: Named) -> None:
-    outputs["step_cache_loc"] = outputs["step_cache_loc"][:, ::-1].copy()
-
-
-def _listed(
-    stride: Callable[[Named], int] | None = None,
-    prefix: Any = lambda length, step: slice(length),
-    own: Callable[[int], tuple[int, int]] = lambda step: (0, step + 1),
-    starts_at: Callable[[Named, int, int], int] | None = None,
-) -> Callable[[Function], Function]:
-    """Inject lists like those of the correct function, but of other positions or with other starts.
-
-    Parameters
-    ----------
-    stride : callable or None
-        Returns how far apart the entries of two beams lie; None for as far as they do.
-    prefix : callable
-        Takes the committed length and the step, and returns the committed positions that a beam sees.
-    own : callable
-        Takes the step, and returns the first and the end of the entries that a beam sees of itself.
-    starts_at : callable or None
-        Takes arguments, step and row, and returns where its list starts; None for after the list before.
-    """
-
-    def lists(**arguments: Any) -> tuple[Array, Array]:
-        req_to_token, topk, num_steps = (arguments[name] for name in ("req_to_token", "topk", "num_steps"))
-        num_rows = len(arguments["seq_lens"]) * topk
-        kv_indices = np.zeros((num_steps, num_rows * req_to_token.shape[1]), dtype=np.int32)
-        kv_indptr = np.zeros((num_steps, num_rows + 1), dtype=np.int32)
-        for step, row in product(range(num_steps), range(num_rows)):
-            request, beam = divmod(row, topk)
-            slots, length = req_to_token[arguments["req_pool_indices"][request]], int(arguments["seq_lens"][request])
-            apart = beam_stride(length, topk, num_steps, int(arguments["page_size"]))
-            first, (front, end) = length + beam * int(stride(arguments) if stride else apart), own(step)
-            visible = np.concatenate([slots[prefix(length, step)], slots[first + front : first + end]])
-            start = starts_at(arguments, step, row) if starts_at else kv_indptr[step, row]
-            room = kv_indices[step, start : start + len(visible)]
-            room[:] = visible[: len(room)]
-            kv_indptr[step, row + 1] = kv_indptr[step, row] + len(visible)
-        return kv_indices, kv_indptr
-
-    return instead(lists)
-
-
-def _without_topk(arguments: Named, step: int, row: int) -> int:
-    request, beam = divmod(row, arguments["topk"])
-    before, length = int(arguments["seq_lens"][:request].sum()), int(arguments["seq_lens"][request])
-    return int(before + request * arguments["topk"] * (step + 1) + beam * (length + step + 1))
+def _written(slot: str) -> Callable[[Function], Function]:
+    """Inject another slot of a beam's step."""
+    return edited("slots[length + beam * stride + step]", slot)
 
 
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
@@ -123,46 +24,102 @@ def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
     outputs["kv_indices"][:, room:] = 0
 
 
-MUTANTS = (
-    *mutants_of(
-        "assign_draft_cache_locs",
-        ("OWN-22", "Slots are listed step first.", returning(_step_first)),
-        ("OWN-23", "Slots start one position late.", returning(_past_the_bonus)),
+def _without_the_partial_page(outputs: Named, arguments: Named) -> None:
+    table, last = outputs["expand_page_table"], arguments["seq_lens"] % arguments["page_size"]
+    shifted = np.pad(table, ((0, 0), (0, 1)))[:, 1:]
+    has_tail = np.repeat(last > 0, arguments["topk"])[:, None]
+    outputs["expand_page_table"] = np.where(has_tail, shifted, table).astype(np.int32)
+
+
+_step_first = edited("(request * topk + beam) * num_steps + step", "(request * num_steps + step) * topk + beam")
+_past_the_bonus = _written("slots[(length + 1 + beam * num_steps + step) % len(slots)]")
+_clamped_to_the_row = edited(
+    'check_call("assign_draft_cache_locs", locals())',
+    '{**locals(), "request": len(seq_lens)}',
+    "req_to_token[req_pool_indices[request]]",
+    'np.pad(req_to_token[req_pool_indices[request]], (0, topk * (num_steps + 2 * page_size)), mode="edge")',
+)
+_narrow_rows = edited(
+    "slots = req_to_token[req_pool_indices[request]]",
+    """
+    slots = req_to_token[req_pool_indices[request]]
+    narrow = np.roll(req_to_token, -req_pool_indices[request] * (int(max(seq_lens)) + num_steps + topk - 1)).reshape(-1)
+    """,
+    "slots[length + beam * stride + step]",
+    "narrow[(length + beam * stride + step) % narrow.size]",
+)
+_side_by_side = _written("slots[length + beam * num_steps + step]")
+_no_tail = _written("slots[length + beam * ceil_to(num_steps, page_size_of_beams(topk, page_size)) + step]")
+_without_holes = _written("slots[length + beam * stride + step - (length - base if beam else 0)]")
+_copies_turned = edited(
+    "AssignDraftCacheLocsOutputs(out_cache_loc, source_slots, target_slots)",
+    "AssignDraftCacheLocsOutputs(out_cache_loc, target_slots, source_slots)",
+)
+_by_the_first_request = edited(
+    _COPIED, "length if beam > 0 and seq_lens[0] % page_size_of_beams(topk, page_size) else base"
+)
+_last_pair_repeated = edited(
+    "copied += 1",
+    """
+    copied += 1
+    source_slots[copied:], target_slots[copied:] = source_slots[copied - 1], target_slots[copied - 1]
+    """,
+)
+_length_advanced = edited(
+    "slots[:length]",
+    "slots[: length + step]",
+    "slots[first : first + step + 1]",
+    "slots[first + step : first + step + 1]",
+)
+_starts_without_topk = edited(
+    "kv_indices[step, end : end + len(visible)] = visible",
+    """
+    start = end - (topk - 1) * int(seq_lens[:request].sum())
+    kv_indices[step, start : start + len(visible)] = visible
+    """,
+)
+_consecutive_pages = edited("slots[first + page * page_size] // page_size", "slots[first] // page_size + page")
+_tail_read_twice = edited("cache_seqlens[request] = base", "cache_seqlens[request] = length")
+_step_major = edited("row * num_steps + step", "step * step_cache_loc.shape[1] + row")
+_first_block_repeated = edited("slots[:length]", f"slots[np.arange(length) % {BLOCK}]")
+_without_the_tail = edited("length - base + step + 1", "step + 1")
+_one_query_a_request = edited("cu_seqlens_q[request] + topk", "cu_seqlens_q[request] + 1")
+
+MUTANTS = mutants_by_operation(
+    assign_draft_cache_locs=(
+        ("OWN-22", "Slots are listed step first.", _step_first),
+        ("OWN-23", "Slots start one position late.", _past_the_bonus),
         ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
-        (
-            "D11",
-            "Positions past the row are clamped to its last slot instead of being refused.",
-            unchecked(_clamped_to_the_row),
-        ),
-        ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", returning(_narrow_rows)),
+        ("D11", "Positions past the row are clamped to its last slot instead of being refused.", _clamped_to_the_row),
+        ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", _narrow_rows),
+        ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
+        ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
+        ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
+        ("OWN-727", "Copies go from the beams to the text.", _copies_turned),
+        ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),
+        ("OWN-729", "The first request decides whether anything is copied.", _by_the_first_request),
+        ("OWN-730", "The last pair fills the surplus.", _last_pair_repeated),
     ),
-    Mutant(
-        "OWN-25",
-        "per_step_draft_out_cache_loc",
-        "Slots are viewed step-major without a transposition.",
-        instead(lambda out_cache_loc, topk, num_steps: out_cache_loc.reshape(num_steps, -1).copy()),
+    per_step_draft_out_cache_loc=(
+        ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
+        ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
     ),
-    Mutant("OWN-26", "per_step_draft_out_cache_loc", "Beams come in reverse.", returning(_beams_in_reverse)),
-    *mutants_of(
-        "generate_draft_decode_kv_indices",
-        (
-            "OWN-27",
-            "Launched for one step less, so beams lie too close.",
-            _listed(stride=lambda given: given["num_steps"] - 1),
-        ),
-        (
-            "D01",
-            "Every block of the prefix repeats the first block.",
-            _listed(prefix=lambda length, step: np.arange(length) % BLOCK),
-        ),
-        ("OWN-28", "A beam misses its newest entry.", _listed(own=lambda step: (0, step))),
-        (
-            "OWN-29",
-            "The committed length has advanced with the steps.",
-            _listed(prefix=lambda length, step: slice(length + step), own=lambda step: (step, step + 1)),
-        ),
-        ("OWN-30", "Lists start where one beam a request would put them.", _listed(starts_at=_without_topk)),
+    generate_draft_decode_kv_indices=(
+        ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
+        ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
+        ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
+        ("OWN-29", "The committed length has advanced with the steps.", _length_advanced),
+        ("OWN-30", "Lists start where one beam a request would put them.", _starts_without_topk),
         ("G01", "The buffer holds one beam a request, and what lies past it is lost.", returning(_buffer_without_topk)),
-        ("OWN-731", "Beams of a paged tree are read side by side.", _listed(stride=lambda given: given["num_steps"])),
+        ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
+    ),
+    draft_decode_cascade_metadata=(
+        ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
+        ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
+        ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),
+        ("OWN-734", "The first pass reads the end of the text, too.", _tail_read_twice),
+        ("OWN-735", "Every beam reads the pages of the first.", edited(f"beam * {_STRIDE}", "0")),
+        ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-737", "Each request has one query, not one a beam.", _one_query_a_request),
     ),
 )

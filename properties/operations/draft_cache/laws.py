@@ -1,7 +1,6 @@
 """Laws of the draft cache: the slots that drafts write, and those that they read."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import (
@@ -14,7 +13,7 @@ from specsim.properties.laws.checks import (
     states,
     take_requests,
 )
-from specsim.properties.operations.draft_cache import strategy as draft_cache_strategies
+from specsim.properties.operations.draft_cache import strategy as strategies
 
 
 def beams_follow_one_another(backend: Backend, case: Case) -> None:
@@ -147,7 +146,7 @@ def _assignment(case: Case) -> Case:
     names = ("req_pool_indices", "req_to_token", "seq_lens", "topk", "num_steps", "page_size")
     drafts = {name: case[name] for name in names}
     room = len(case["seq_lens"]) * case["topk"] * case["page_size"]
-    return {**drafts, "num_copies": draft_cache_strategies.room_for_copies(drafts, room)}
+    return {**drafts, "num_copies": strategies.room_for_copies(drafts, room)}
 
 
 def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
@@ -181,31 +180,28 @@ def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
                 place += len(expected)
 
 
-def _lists() -> SearchStrategy[Case]:
-    return draft_cache_strategies.generate_draft_decode_kv_indices()
-
-
 _ASSIGN = ("assign_draft_cache_locs",)
 _PER_STEP = ("per_step_draft_out_cache_loc",)
 _GENERATE = ("generate_draft_decode_kv_indices",)
 _CASCADE = ("draft_decode_cascade_metadata",)
+_lists = strategies.generate_draft_decode_kv_indices
 
 PROPERTIES = states(
     "draft_cache",
-    (beams_follow_one_another, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P51"),
-    (copies_bring_the_end_of_the_text_to_each_beam, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P42"),
-    (draft_slots_do_not_depend_on_the_batch, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P31"),
-    (steps_transpose_the_slots, draft_cache_strategies.per_step_draft_out_cache_loc, _PER_STEP),
+    (beams_follow_one_another, strategies.assign_draft_cache_locs, _ASSIGN, "P51"),
+    (copies_bring_the_end_of_the_text_to_each_beam, strategies.assign_draft_cache_locs, _ASSIGN, "P42"),
+    (draft_slots_do_not_depend_on_the_batch, strategies.assign_draft_cache_locs, _ASSIGN, "P31"),
+    (steps_transpose_the_slots, strategies.per_step_draft_out_cache_loc, _PER_STEP),
     (kv_indptr_counts_prefix_and_steps, _lists, _GENERATE, "P51"),
     (beams_read_the_prefix, _lists, _GENERATE, "P40"),
     (beams_read_what_they_wrote, _lists, (*_GENERATE, *_ASSIGN, *_PER_STEP), "P40"),
     (kv_lists_do_not_depend_on_the_batch, _lists, _GENERATE, "P31"),
     (
         pages_hold_what_the_list_names,
-        draft_cache_strategies.draft_decode_cascade_metadata,
+        strategies.draft_decode_cascade_metadata,
         (*_CASCADE, *_GENERATE, *_ASSIGN),
         "P42",
     ),
-    (the_first_pass_has_whole_pages, draft_cache_strategies.draft_decode_cascade_metadata, _CASCADE, "P42"),
-    (passes_do_not_depend_on_the_batch, draft_cache_strategies.draft_decode_cascade_metadata, _CASCADE, "P31"),
+    (the_first_pass_has_whole_pages, strategies.draft_decode_cascade_metadata, _CASCADE, "P42"),
+    (passes_do_not_depend_on_the_batch, strategies.draft_decode_cascade_metadata, _CASCADE, "P31"),
 )

@@ -1,20 +1,31 @@
-"""Laws of extend: the draft model sees at each position the token of the next one."""
+"""Laws of extend: the draft model sees at each position the token of the next one, after a V1 verify too."""
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state, take_blocks
-from specsim.properties.operations.extend import strategy as extend_strategies
+from specsim.properties.laws.checks import (
+    Case,
+    arrangements,
+    cut,
+    outputs_of,
+    require_equal,
+    require_one_by_one,
+    states,
+    take_blocks,
+)
+from specsim.properties.operations.extend import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
 def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
     """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
     rotated = outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"]
-    for request, (got, prompt) in enumerate(zip(_cut(rotated, case), _cut(case["input_ids"], case), strict=True)):
+    lens = case["extend_lens"].tolist()
+    for request, (got, prompt) in enumerate(
+        zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
+    ):
         require_equal(f"the input of request {request}", got, [*prompt[1:], case["tail_tokens"][request]])
 
 
@@ -36,17 +47,9 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
 
 def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A prompt rotates alike alone, and in any order of the batch."""
-    whole = _cut(outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"], case)
-    prompts = _cut(case["input_ids"], case)
-    for requests in arrangements(len(prompts)):
-        part = {
-            "input_ids": np.concatenate([case["input_ids"][:0], *(prompts[request] for request in requests)]),
-            "extend_lens": case["extend_lens"][requests],
-            "tail_tokens": case["tail_tokens"][requests],
-        }
-        got = outputs_of(backend, "rotate_prefill_input_ids", part)["rotated_input_ids"]
-        expected = np.concatenate([case["input_ids"][:0], *(whole[request] for request in requests)])
-        require_equal(f"the input of requests {requests}", got, expected)
+    lens = case["extend_lens"].tolist()
+    flat, names = {"input_ids": lens, "rotated_input_ids": lens}, ("extend_lens", "tail_tokens")
+    require_one_by_one(backend, _ROTATE[0], case, names, len(lens), ["rotated_input_ids"], counts=flat)
 
 
 def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
@@ -71,9 +74,8 @@ def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> No
     last = prepared["positions"].reshape(len(case["seq_lens"]), case["num_draft_tokens"])[:, -1]
     require_equal("forward_seq_lens", prepared["forward_seq_lens"], last + 1)
     committed = np.asarray(case["seq_lens"], dtype=np.int64)
-    require_equal(
-        "the rows of a forward", prepared["forward_seq_lens"] - committed, [case["num_draft_tokens"]] * len(last)
-    )
+    rows = prepared["forward_seq_lens"] - committed
+    require_equal("the rows of a forward", rows, [case["num_draft_tokens"]] * len(last))
 
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
@@ -99,27 +101,72 @@ def cut_prompts(draw: st.DrawFn) -> Case:
     return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
 
 
-def _cut(values: Array, case: Case) -> list[Array]:
-    return np.split(values, np.cumsum(case["extend_lens"])[:-1]) if len(case["extend_lens"]) else []
+def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
+    """The positions of a request ascend to its last position, one a token."""
+    positions = outputs_of(backend, _LAYOUT[0], case)["positions"]
+    ends = np.asarray(case["seq_lens"], dtype=np.int64)
+    counts = case["num_accepted_tokens"].tolist()
+    for request, (got, end, count) in enumerate(zip(cut(positions, counts), ends, counts, strict=True)):
+        require_equal(f"the positions of request {request}", got, np.arange(end - count, end))
 
 
-def _prompts() -> SearchStrategy[Case]:
-    return extend_strategies.rotate_prefill_input_ids()
+def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
+    """The bonus token of a request is the last token of its segment."""
+    bonus_tokens = outputs_of(backend, _LAYOUT[0], case)["bonus_tokens"]
+    segments = cut(case["input_ids"], case["num_accepted_tokens"])
+    require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in segments])
 
 
-def _extends() -> SearchStrategy[Case]:
-    return extend_strategies.prepare_for_extend_to_fill_draft_kvcache()
+def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
+    """Positions and bonus token of a request are the same alone, and in any order of the batch."""
+    counts = case["num_accepted_tokens"].tolist()
+    flat, names = {"input_ids": counts, "positions": counts}, ("seq_lens", "num_accepted_tokens")
+    require_one_by_one(backend, _LAYOUT[0], case, names, len(counts), ["positions", "bonus_tokens"], counts=flat)
+
+
+def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:
+    """A request has one query a token, never a draft, and one key a position up to its new length."""
+    outputs = outputs_of(backend, _METADATA[0], case)
+    for name, counts in (("qo_indptr", case["num_accepted_tokens"]), ("kv_indptr", case["kv_lens"])):
+        require_equal(f"{name}[0]", outputs[name][0], 0)
+        require_equal(f"the widths of {name}", np.diff(outputs[name]), counts)
+
+
+def keys_are_the_slots_of_the_request(backend: Backend, case: Case) -> None:
+    """The slots between two offsets are those of the request's row, from position 0."""
+    outputs = outputs_of(backend, _METADATA[0], case)
+    ends = np.cumsum(case["kv_lens"], dtype=np.int64)
+    for request, (end, length) in enumerate(zip(ends, case["kv_lens"], strict=True)):
+        row = case["req_to_token"][case["req_pool_indices"][request]]
+        require_equal(f"the keys of request {request}", outputs["kv_indices"][end - length : end], row[:length])
 
 
 _ROTATE = ("rotate_prefill_input_ids",)
 _PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
+_prompts = strategies.rotate_prefill_input_ids
+_extends = strategies.prepare_for_extend_to_fill_draft_kvcache
+_LAYOUT = ("create_extend_after_decode_spec_info",)
+_METADATA = ("generate_attn_arg_prefill",)
+_layouts = strategies.create_extend_after_decode_spec_info
+_metadata = strategies.generate_attn_arg_prefill
 
 PROPERTIES = (
-    state("extend", each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
-    state("extend", chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
-    state("extend", prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
-    state("extend", extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
-    state("extend", selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
-    state("extend", forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
-    state("extend", requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+    *states(
+        "extend",
+        (each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
+        (chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
+        (prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
+        (extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
+        (selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
+        (forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
+        (requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+    ),
+    *states(
+        "extend_v1",
+        (ragged_positions_end_at_the_length, _layouts, _LAYOUT, "P51"),
+        (next_root_is_the_last_output_token, _layouts, _LAYOUT, "P25"),
+        (segments_are_laid_out_one_by_one, _layouts, _LAYOUT, "P31"),
+        (queries_and_keys_are_cut_by_their_counts, _metadata, _METADATA, "P51"),
+        (keys_are_the_slots_of_the_request, _metadata, _METADATA, "P40"),
+    ),
 )

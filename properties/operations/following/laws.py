@@ -13,21 +13,13 @@ from specsim.properties.laws.checks import (
     outputs_of,
     require_equal,
     require_one_by_one,
-    state,
+    states,
     take_requests,
 )
 from specsim.properties.operations.following import strategy as strategies
 
 _FORBID, _COMMIT = "forbid_tokens", "commit_output_tokens"
-_BY_REQUEST = (
-    "draft_token",
-    "tree_mask",
-    "num_output_tokens",
-    "min_tokens",
-    "stop_mask",
-    "recent_tokens",
-    "bad_words",
-)
+_BY_REQUEST = ("draft_token", "tree_mask", "num_output_tokens", "min_tokens", "stop_mask", "recent_tokens", "bad_words")
 _OF_COMMITS = ("req_pool_indices", "accept_index", "predict", "counts_all")
 _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 
@@ -153,11 +145,12 @@ def _path(case: Case, row: int) -> list[int]:
     return [int(drafts[other]) for other in range(1, width) if sees[other]]
 
 
-PROPERTIES = (
-    state("following", tokens_are_forbidden_by_what_lies_before_them, strategies.forbid_tokens, (_FORBID,), "P14"),
-    state("following", nodes_are_roots_of_committed_paths, strategies.forbid_tokens, (_FORBID, _COMMIT), "P14"),
-    state("following", masks_are_made_one_by_one, strategies.forbid_tokens, (_FORBID,), "P31"),
-    state("following", rows_know_what_was_committed, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    state("following", committing_token_by_token_is_the_same, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    state("following", requests_commit_one_by_one, strategies.commit_output_tokens, (_COMMIT,), "P31"),
+PROPERTIES = states(
+    "following",
+    (tokens_are_forbidden_by_what_lies_before_them, strategies.forbid_tokens, (_FORBID,), "P14"),
+    (nodes_are_roots_of_committed_paths, strategies.forbid_tokens, (_FORBID, _COMMIT), "P14"),
+    (masks_are_made_one_by_one, strategies.forbid_tokens, (_FORBID,), "P31"),
+    (rows_know_what_was_committed, strategies.commit_output_tokens, (_COMMIT,), "P15"),
+    (committing_token_by_token_is_the_same, strategies.commit_output_tokens, (_COMMIT,), "P15"),
+    (requests_commit_one_by_one, strategies.commit_output_tokens, (_COMMIT,), "P31"),
 )

@@ -1,12 +1,11 @@
 """Faults in what a draft that reads the target's KV is given."""
 
-from typing import Any
-
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, returning
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
-Array = Any
+_POSITION = "max(int(seq_lens[request]) - 1, 0)"
 
 
 def _beams_of_all_requests(outputs: Named, arguments: Named) -> None:
@@ -14,58 +13,23 @@ def _beams_of_all_requests(outputs: Named, arguments: Named) -> None:
         outputs[name] = np.tile(np.asarray(arguments[given_name], dtype=np.int64), arguments["topk"])
 
 
-def _after_the_last_key(outputs: Named, arguments: Named) -> None:
-    outputs["positions"] = outputs["beam_seq_lens"].copy()
+_one_length = with_outputs(beam_seq_lens=lambda lengths: np.resize(lengths[:1], lengths.shape))
+_segments_of_one_width = with_arguments(num_accepted_tokens=lambda counts: np.full_like(counts, counts.max(initial=1)))
+_one_row_early = edited("start + count - 1", "max(start + count - 2, 0)")
 
-
-def _below_nothing(outputs: Named, arguments: Named) -> None:
-    outputs["positions"] = outputs["beam_seq_lens"] - 1
-
-
-def _one_deeper_a_beam(outputs: Named, arguments: Named) -> None:
-    outputs["positions"] = outputs["positions"] + np.arange(len(outputs["positions"])) % arguments["topk"]
-
-
-def _one_length(outputs: Named, arguments: Named) -> None:
-    lengths = outputs["beam_seq_lens"]
-    outputs["beam_seq_lens"] = np.resize(lengths[:1], lengths.shape)
-
-
-def _row_is_the_place(outputs: Named, arguments: Named) -> None:
-    rows = np.arange(len(arguments["req_pool_indices"]), dtype=np.int64)
-    outputs["beam_req_pool_indices"] = np.repeat(rows, arguments["topk"])
-
-
-def _last_draft(outputs: Named, arguments: Named) -> None:
-    outputs["select_index"] = np.maximum(outputs["select_index"] - 1, 0)
-
-
-def _first_row(outputs: Named, arguments: Named) -> None:
-    counts = arguments["num_accepted_tokens"].astype(np.int64)
-    outputs["select_index"] = np.cumsum(counts) - counts
-
-
-def _segments_of_one_width(arguments: Named) -> None:
-    counts = arguments["num_accepted_tokens"]
-    arguments["num_accepted_tokens"] = np.full_like(counts, counts.max(initial=1))
-
-
-def _within_the_segment(outputs: Named, arguments: Named) -> None:
-    outputs["select_index"] = arguments["num_accepted_tokens"].astype(np.int64) - 1
-
-
-_PREPARE = "prepare_for_frozen_kv_draft"
-_SELECT = "select_last_verified"
-
-MUTANTS = (
-    Mutant("OWN-2600", _PREPARE, "Copies of the batch follow each other.", returning(_beams_of_all_requests)),
-    Mutant("OWN-2601", _PREPARE, "A beam stands after its last key.", returning(_after_the_last_key)),
-    Mutant("OWN-2602", _PREPARE, "The position of no key is below 0.", returning(_below_nothing)),
-    Mutant("OWN-2603", _PREPARE, "Beams stand one after the other.", returning(_one_deeper_a_beam)),
-    Mutant("OWN-2604", _PREPARE, "All beams see as many keys as the first.", returning(_one_length)),
-    Mutant("OWN-2605", _PREPARE, "The row is the place in the batch.", returning(_row_is_the_place)),
-    Mutant("OWN-2606", _SELECT, "The row before the last token is selected.", returning(_last_draft)),
-    Mutant("OWN-2607", _SELECT, "The first row of each request is selected.", returning(_first_row)),
-    Mutant("OWN-2608", _SELECT, "All segments are as wide as the longest.", given(_segments_of_one_width)),
-    Mutant("OWN-2609", _SELECT, "Segments before a request's own are not counted.", returning(_within_the_segment)),
+MUTANTS = mutants_by_operation(
+    prepare_for_frozen_kv_draft=(
+        ("OWN-2600", "Copies of the batch follow each other.", returning(_beams_of_all_requests)),
+        ("OWN-2601", "A beam stands after its last key.", edited(_POSITION, "seq_lens[request]")),
+        ("OWN-2602", "The position of no key is below 0.", edited(_POSITION, "int(seq_lens[request]) - 1")),
+        ("OWN-2603", "Beams stand one after the other.", edited(_POSITION, f"{_POSITION} + beam % topk")),
+        ("OWN-2604", "All beams see as many keys as the first.", _one_length),
+        ("OWN-2605", "The row is the place in the batch.", edited("req_pool_indices[request]", "request")),
+    ),
+    select_last_verified=(
+        ("OWN-2606", "The row before the last token is selected.", _one_row_early),
+        ("OWN-2607", "The first row of each request is selected.", edited("start + count - 1", "start")),
+        ("OWN-2608", "All segments are as wide as the longest.", _segments_of_one_width),
+        ("OWN-2609", "Segments before a request's own are not counted.", edited("start + count - 1", "count - 1")),
+    ),
 )

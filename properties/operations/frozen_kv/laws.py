@@ -3,8 +3,8 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, outputs_of, require_equal, require_one_by_one, state
-from specsim.properties.operations.frozen_kv import strategy as frozen_kv_strategies
+from specsim.properties.laws.checks import Case, outputs_of, require_equal, require_one_by_one, states
+from specsim.properties.operations.frozen_kv import strategy as strategies
 
 _BEAMS = ("beam_req_pool_indices", "beam_seq_lens", "positions")
 
@@ -41,17 +41,12 @@ def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None
 
 
 _PREPARE = ("prepare_for_frozen_kv_draft",)
-_drafts = frozen_kv_strategies.prepare_for_frozen_kv_draft
+_drafts = strategies.prepare_for_frozen_kv_draft
 
-PROPERTIES = (
-    state("frozen_kv", beams_of_a_request_are_neighbours_and_alike, _drafts, _PREPARE, "P42"),
-    state("frozen_kv", a_beam_stands_at_its_last_key, _drafts, _PREPARE, "P51"),
-    state("frozen_kv", frozen_drafts_are_prepared_one_by_one, _drafts, _PREPARE, "P31"),
-    state(
-        "frozen_kv",
-        the_last_verified_row_ends_its_segment,
-        frozen_kv_strategies.select_last_verified,
-        ("select_last_verified",),
-        "P25",
-    ),
+PROPERTIES = states(
+    "frozen_kv",
+    (beams_of_a_request_are_neighbours_and_alike, _drafts, _PREPARE, "P42"),
+    (a_beam_stands_at_its_last_key, _drafts, _PREPARE, "P51"),
+    (frozen_drafts_are_prepared_one_by_one, _drafts, _PREPARE, "P31"),
+    (the_last_verified_row_ends_its_segment, strategies.select_last_verified, ("select_last_verified",), "P25"),
 )

@@ -4,11 +4,12 @@ What an output means is the reference's word; which of its entries mean anything
 checked, so that a call which no contract allows is named; here one call of two runs as in production.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Outcome, load
 from specsim.conformance.outcomes import Observation
@@ -83,6 +84,16 @@ def empty_batch_gives_empty_outputs(operation: str, backend: Backend, case: stra
     require_same_outputs(operation, case, reference().run(operation, case), outcome)
     names = [spec.name for spec in RECORDS[operation].contract.arrays]
     require_unchanged(operation, names, case, outcome.arguments)
+
+
+def of_operations(
+    kind: str,
+    names: Iterable[str],
+    drawn: Callable[[str], SearchStrategy[Any]],
+    law: Callable[[str, Backend, Any], None],
+) -> tuple[Property, ...]:
+    """Return the property of one kind of some operations, each stated of what is drawn for it."""
+    return tuple(Property(f"{kind}.{name}", "", (name,), partial(drawn, name), partial(law, name)) for name in names)
 
 
 def agreement_properties() -> tuple[Property, ...]:

@@ -1,7 +1,6 @@
 """Whatever is handed over, a call returns or is refused; and what it returns is memory of its own."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from specsim.conformance.plain_text import words_of
 from specsim.contracts.extents import overlap
 from specsim.operations import RECORDS
 from specsim.properties import strategies
+from specsim.properties.operations.generated.agreement import of_operations
 from specsim.properties.property import Property
 from specsim.properties.strategies.malformed.anything import MutatedCall, mutated_calls
 from specsim.rejection import SpecRejection
@@ -76,22 +76,11 @@ def outputs_have_memory_of_their_own(operation: str, backend: Backend, case: str
 
 def anything_properties() -> tuple[Property, ...]:
     """Return both properties of every operation of the table."""
-    anything = (
-        Property(f"anything.{name}", "", (name,), partial(mutated_calls, name), partial(returns_or_is_refused, name))
-        for name in RECORDS
+    with_outputs = [name for name, operation in RECORDS.items() if operation.contract.outputs]
+    return (
+        *of_operations("anything", RECORDS, mutated_calls, returns_or_is_refused),
+        *of_operations("apart", with_outputs, strategies.in_any_layout, outputs_have_memory_of_their_own),
     )
-    apart = (
-        Property(
-            f"apart.{name}",
-            "",
-            (name,),
-            partial(strategies.in_any_layout, name),
-            partial(outputs_have_memory_of_their_own, name),
-        )
-        for name, operation in RECORDS.items()
-        if operation.contract.outputs
-    )
-    return *anything, *apart
 
 
 def _overlap(backend: Backend, one: Any, other: Any) -> bool:

@@ -1,7 +1,7 @@
 """Faults that any operation can have: what the properties that every operation has must find."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -9,30 +9,24 @@ import numpy as np
 
 from specsim.operations import RECORDS
 from specsim.operations.record import Operation
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, returning
+from specsim.properties.operations.generated.agreement import read_only
 from specsim.rejection import SpecRejection
 
 
-def _arrays(arguments: Named, names: tuple[str, ...]) -> Iterator[Any]:
+def _arrays(arguments: Named, names: Iterable[str]) -> Iterator[Any]:
     for name in names:
         value = arguments[name]
         yield from (value if isinstance(value, list) else [value] if value is not None else [])
 
 
-def _read_only(operation: Operation) -> tuple[str, ...]:
-    contract = operation.contract
-    return tuple(spec.name for spec in contract.arrays if spec.name not in contract.writes)
-
-
 def _writes_an_argument(operation: Operation, correct: Function) -> Function:
-    def call(arguments: Named) -> Any:
-        outputs = correct(**arguments)
-        for array in _arrays(arguments, _read_only(operation)):
+    def change(outputs: Named, arguments: Named) -> None:
+        for array in _arrays(arguments, read_only(operation.name)):
             if array.size:
                 array[(0,) * array.ndim] = array[(0,) * array.ndim] ^ 1 if array.dtype.kind in "biu" else 7
-        return outputs
 
-    return wrapped(correct, call)
+    return returning(change)(correct)
 
 
 def _ignores_strides(operation: Operation, correct: Function) -> Function:
@@ -47,7 +41,7 @@ def _ignores_strides(operation: Operation, correct: Function) -> Function:
         return np.resize(memory.reshape(-1)[start:], value.shape)
 
     def change(arguments: Named) -> None:
-        for name in _read_only(operation):
+        for name in read_only(operation.name):
             arguments[name] = read(arguments[name])
 
     return given(change)(correct)
@@ -65,38 +59,30 @@ def _crashes_on_nothing(operation: Operation, correct: Function) -> Function:
 def _leaves_an_entry_unwritten(operation: Operation, correct: Function) -> Function:
     leftovers = count(1)
 
-    def call(arguments: Named) -> Any:
-        returned = correct(**arguments)
-        outputs = returned if isinstance(returned, tuple) else (returned,)
-        written = _arrays(arguments, operation.contract.writes)
+    def change(outputs: Named, arguments: Named) -> None:
         leftover = next(leftovers) % 128
-        for array in (*outputs, *written):
+        for array in (*outputs.values(), *_arrays(arguments, operation.contract.writes)):
             if isinstance(array, np.ndarray) and array.size:
                 array[(-1,) * array.ndim] = leftover % 2 if array.dtype.kind == "b" else leftover
                 array[(min(1, len(array) - 1),) + (0,) * (array.ndim - 1)] = leftover % 2
-        return returned
 
-    return wrapped(correct, call)
-
-
-def _takes_anything(operation: Operation, correct: Function) -> Function:
-    def call(arguments: Named) -> Any:
-        try:
-            return correct(**arguments)
-        except SpecRejection:
-            return None
-
-    return wrapped(correct, call)
+    return returning(change)(correct)
 
 
-def _ends_in_another_error(operation: Operation, correct: Function) -> Function:
-    def call(arguments: Named) -> Any:
+def _refusing_by(refuse: Callable[[SpecRejection], None]) -> Callable[[Operation, Function], Function]:
+    """Return a fault that does something else than raising a rejection."""
+
+    def answer(correct: Function, arguments: Named) -> Any:
         try:
             return correct(**arguments)
         except SpecRejection as rejection:
-            raise ValueError("not what a caller expects") from rejection
+            return refuse(rejection)
 
-    return wrapped(correct, call)
+    return lambda _, correct: answering(answer)(correct)
+
+
+def _another_error(rejection: SpecRejection) -> None:
+    raise ValueError("not what a caller expects") from rejection
 
 
 def _returns_an_argument(operation: Operation, correct: Function) -> Function:
@@ -123,8 +109,8 @@ _FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] 
     ("STRIDE", "Views are read as if they were plain arrays.", _ignores_strides),
     ("EMPTY", "An empty batch crashes.", _crashes_on_nothing),
     ("FRESH", "Entries of the output memory keep what lay there.", _leaves_an_entry_unwritten),
-    ("CHECK", "Bad input is not refused.", _takes_anything),
-    ("CRASH", "Bad input ends in an error that no caller expects.", _ends_in_another_error),
+    ("CHECK", "Bad input is not refused.", _refusing_by(lambda rejection: None)),
+    ("CRASH", "Bad input ends in an error that no caller expects.", _refusing_by(_another_error)),
     ("ALIAS", "An output is a window on an argument.", _returns_an_argument),
 )
 

@@ -37,15 +37,14 @@ def outputs_are_written_where_they_are(operation: str, backend: Backend, cases: 
         buffers = {name: _buffers(backend, [outputs[name] for outputs in expected], pattern) for name in names}
         for place, (case, wanted) in enumerate(zip(cases, expected, strict=True)):
             carried = backend.carry(operation, case)
-            buffer_of = {name: buffers[name][place] for name in names}
-            before = {name: _held(backend, buffer_of[name]) for name in names}
-            out = [_view(backend, buffer_of[name], wanted[name]) for name in names]
-            backend.functions[operation + SUFFIX](**carried, out=as_out(out))
-            after = {name: _held(backend, buffer_of[name]) for name in names}
-            for name in names:
-                is_output = _is_output(backend, wanted[name], after[name])
-                _require_untouched(f"{operation}: the memory around {name}", before[name], after[name], is_output)
-            got = {name: _held(backend, one) for name, one in zip(names, out, strict=True)}
+            there = {name: buffers[name][place] for name in names if wanted[name] is not None}
+            before = {name: _held(backend, buffer) for name, buffer in there.items()}
+            out = {name: _view(backend, buffer, wanted[name]) for name, buffer in there.items()}
+            backend.functions[operation + SUFFIX](**carried, out=as_out([out.get(name) for name in names]))
+            for name, buffer in there.items():
+                what, after = f"{operation}: the memory around {name}", _held(backend, buffer)
+                _require_untouched(what, before[name], after, _is_output(backend, wanted[name], after))
+            got = {name: _held(backend, out[name]) if name in out else None for name in names}
             written = backend.fetch(operation, carried)
             unwritten = () if backend.limits.writes_scratch else record.contract.scratch
             got.update({name: None if name in unwritten else written[name] for name in record.contract.writes})
@@ -97,8 +96,6 @@ def _place(shape: Sequence[int]) -> tuple[slice, ...]:
 
 def _view(backend: Backend, buffer: Any, output: Any) -> Any:
     """Return the part of the memory that is handed over: rows with room around, or a block for who takes no others."""
-    if buffer is None or output is None:
-        return None
     if backend.limits.is_contiguous:
         return buffer.reshape(-1)[ROOM : ROOM + output.size].reshape(output.shape)
     return buffer[_place(output.shape)]
@@ -106,8 +103,6 @@ def _view(backend: Backend, buffer: Any, output: Any) -> Any:
 
 def _is_output(backend: Backend, output: Any, held: Any) -> Any:
     """Return which entries of the memory are the output."""
-    if held is None or output is None:
-        return None
     mask = np.zeros(held.shape, dtype=np.bool_)
     if backend.limits.is_contiguous:
         mask.reshape(-1)[ROOM : ROOM + output.size] = True
@@ -117,12 +112,10 @@ def _is_output(backend: Backend, output: Any, held: Any) -> Any:
 
 
 def _held(backend: Backend, buffer: Any) -> Any:
-    return None if buffer is None else np.array(backend.arrays.to_numpy(buffer))
+    return np.array(backend.arrays.to_numpy(buffer))
 
 
 def _require_untouched(what: str, before: Any, after: Any, is_output: Any) -> None:
-    if is_output is None:
-        return
     changed = np.frombuffer(before.tobytes(), np.uint8) != np.frombuffer(after.tobytes(), np.uint8)
     is_changed = changed.reshape(*before.shape, before.dtype.itemsize).any(axis=-1) & ~is_output
     for place in np.argwhere(is_changed)[:1]:

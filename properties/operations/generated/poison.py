@@ -1,7 +1,6 @@
 """Poison: nothing that the table calls undefined is ever read, be it an entry of an input or fresh output memory."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from specsim.contracts.binding import Bindings, arrays_of, bind, bound_of, defin
 from specsim.contracts.contract import ALL, ArraySpec
 from specsim.operations import RECORDS
 from specsim.properties import strategies
-from specsim.properties.operations.generated.agreement import PATTERNS, require_same_outputs
+from specsim.properties.operations.generated.agreement import PATTERNS, of_operations, require_same_outputs
 from specsim.properties.property import Property
 from specsim.properties.strategies.malformed.arguments import with_array
 
@@ -45,16 +44,7 @@ def undefined_entries_do_not_matter(operation: str, backend: Backend, case: stra
 
 def poison_properties() -> tuple[Property, ...]:
     """Return the poison property of every operation of the table."""
-    return tuple(
-        Property(
-            f"poison.{name}",
-            "",
-            (name,),
-            partial(strategies.for_operation, name),
-            partial(undefined_entries_do_not_matter, name),
-        )
-        for name in RECORDS
-    )
+    return of_operations("poison", RECORDS, strategies.for_operation, undefined_entries_do_not_matter)
 
 
 def _poison(spec: ArraySpec, dtype: np.dtype[Any], pattern: int, bindings: Bindings) -> Any:

@@ -1,14 +1,12 @@
 """Rejections: a call outside the domain is refused for the reference's reason, and nothing is written."""
 
-from functools import partial
-
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.outside import require_inside
 from specsim.conformance.plain_text import words_of
 from specsim.operations import RECORDS
-from specsim.properties.operations.generated.agreement import reference, require_unchanged
+from specsim.properties.operations.generated.agreement import of_operations, reference, require_unchanged
 from specsim.properties.property import Property
 from specsim.properties.strategies.malformed import faults as malformed
 from specsim.properties.strategies.malformed.arguments import Arguments
@@ -54,7 +52,4 @@ def bad_input_is_refused(operation: str, backend: Backend, case: Arguments) -> N
 
 def rejection_properties() -> tuple[Property, ...]:
     """Return the rejection property of every operation of the table."""
-    return tuple(
-        Property(f"rejection.{name}", "", (name,), partial(bad_calls, name), partial(bad_input_is_refused, name))
-        for name in RECORDS
-    )
+    return of_operations("rejection", RECORDS, bad_calls, bad_input_is_refused)

@@ -107,16 +107,6 @@ def target_probabilities(arguments: Arguments, expected: Outputs, got: Outputs) 
     return np.array(tied, dtype=np.bool_)
 
 
-def verify_tree_greedy_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
-    """Return which requests have a row with several largest logits."""
-    return tied_requests(arguments)
-
-
-def verify_tree_sampled_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
-    """Return which requests have a row in which a tie decides about what is kept."""
-    return tied_requests(arguments)
-
-
 def chain_speculative_sampling_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which requests have a row in which a tie decides about what is kept; rows without a law have none."""
     starts = arguments["cu_num_drafts"] + np.arange(len(arguments["cu_num_drafts"]))
@@ -129,11 +119,6 @@ def chain_speculative_sampling_from_logits(arguments: Arguments, expected: Outpu
     return np.array(tied, dtype=np.bool_)
 
 
-def chain_block_verification_from_logits(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
-    """Return the same of blocks, which read the rows of chains."""
-    return chain_speculative_sampling_from_logits(arguments, expected, got)
-
-
 def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which requests have a row in which a tie decides about what is kept."""
     num_requests, width = arguments["positions"].shape
@@ -141,7 +126,7 @@ def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs)
     return np.asarray(rows.reshape(num_requests, width).any(axis=1))
 
 
-def tied_requests(arguments: Arguments) -> Mask:
+def tied_requests(arguments: Arguments, *_: Outputs) -> Mask:
     """Return which requests of an acceptance from logits have a row in which a tie decides; without filters greedy."""
     num_requests, width = arguments["candidates"].shape
     greedy = (0.0, 1, 1.0, 0.0)
@@ -206,21 +191,18 @@ def _are_distinct(values: Any) -> Mask:
 
 
 AS_RIGHT: dict[str, Callable[[Arguments, Outputs, Outputs], Mask]] = {
-    function.__name__: function
-    for function in (
-        fast_topk,
-        argmax_target_predict,
-        top_k_renorm,
-        top_p_renorm,
-        keep_top_k_exactly,
-        select_top_k_tokens,
-        organize_draft_results,
-        target_probabilities,
-        verify_tree_greedy_from_logits,
-        verify_tree_sampled_from_logits,
-        chain_speculative_sampling_from_logits,
-        chain_block_verification_from_logits,
-        sample_target_predict,
-    )
+    "fast_topk": fast_topk,
+    "argmax_target_predict": argmax_target_predict,
+    "top_k_renorm": top_k_renorm,
+    "top_p_renorm": top_p_renorm,
+    "keep_top_k_exactly": keep_top_k_exactly,
+    "select_top_k_tokens": select_top_k_tokens,
+    "organize_draft_results": organize_draft_results,
+    "target_probabilities": target_probabilities,
+    "verify_tree_greedy_from_logits": tied_requests,
+    "verify_tree_sampled_from_logits": tied_requests,
+    "chain_speculative_sampling_from_logits": chain_speculative_sampling_from_logits,
+    "chain_block_verification_from_logits": chain_speculative_sampling_from_logits,
+    "sample_target_predict": sample_target_predict,
 }
 """Of every operation that breaks ties, which units of an answer are as right as the reference's, or not compared."""

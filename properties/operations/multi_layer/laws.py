@@ -8,8 +8,8 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
-from specsim.properties.operations.multi_layer import strategy as multi_layer_strategies
+from specsim.properties.laws.checks import Array, Case, arrangements, joined, outputs_of, require_equal, states
+from specsim.properties.operations.multi_layer import strategy as strategies
 from specsim.properties.strategies.arrays import bulk
 
 
@@ -104,24 +104,18 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
         "extend_seq_lens": np.full(num_requests, num_nodes, dtype=np.int32),
     }
     pool = np.zeros((len(case["req_to_token"]), num_steps - 1, 1), dtype=np.int64)
+    known = {
+        **{name: case[name] for name in ("req_pool_indices", "req_to_token")},
+        "num_padding": (num_nodes - counts).astype(np.int32),
+        "forward_seq_lens": lengths + num_nodes,
+        "hidden_states_pool": pool,
+    }
     for request, (row, length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
-        known = case["hidden"][request, max(length - num_steps + 1, 0) : length]
-        pool[row, num_steps - 1 - len(known) :] = known
+        states = case["hidden"][request, max(length - num_steps + 1, 0) : length]
+        pool[row, num_steps - 1 - len(states) :] = states
     for layer in range(num_steps - 1):
         proposed = 1000 * (layer + 1) + np.arange(num_requests)
-        grown = outputs_of(
-            backend,
-            "assign_new_state",
-            {
-                **window,
-                "next_tokens": proposed,
-                "num_padding": (num_nodes - counts).astype(np.int32),
-                **{name: case[name] for name in ("req_pool_indices", "req_to_token")},
-                "forward_seq_lens": lengths + num_nodes,
-                "hidden_states_pool": pool,
-                "draft_layer": layer,
-            },
-        )
+        grown = outputs_of(backend, _GROW[0], {**window, **known, "next_tokens": proposed, "draft_layer": layer})
         window = {name.removeprefix("next_"): value for name, value in grown.items()}
         for request in range(num_requests):
             _require_window(f"layer {layer + 1}, request {request}", window, case, request, layer + 1)
@@ -167,14 +161,14 @@ def _require_window(what: str, window: Case, case: Case, request: int, layer: in
             require_equal(f"{what}, position {position}: token", window["input_ids"][entry], token)
 
 
-def _one_by_one(operation: str, lengths: str, names: Sequence[str], backend: Backend, case: Case) -> None:
+def _one_by_one(operation: str, names: Sequence[str], backend: Backend, case: Case) -> None:
     """Compare every arrangement of the requests with the whole batch, their written or returned tokens side by side."""
-    whole, windows = outputs_of(backend, operation, case), _windows(case, lengths)
+    whole, windows = outputs_of(backend, operation, case), _windows(case, "extend_seq_lens")
     by_token = ("input_ids", "positions", "out_cache_loc", "hidden_states")
     for requests in arrangements(len(windows)):
         part = {**case, **{name: case[name][requests] for name in names if case[name] is not None}}
         cells = [np.arange(windows[request].start, windows[request].stop) for request in requests]
-        taken = np.concatenate([np.zeros(0, dtype=np.int64), *cells])
+        taken = joined(cells)
         part.update({name: case[name][taken] for name in by_token if name in case})
         counts = np.array([len(one) for one in cells], dtype=np.int32)
         part["extend_start_loc"] = (np.cumsum(counts) - counts).astype(np.int32)
@@ -185,8 +179,7 @@ def _one_by_one(operation: str, lengths: str, names: Sequence[str], backend: Bac
         if operation == "rotate_input_ids":
             require_equal(f"ids of requests {requests}", got["input_ids"], whole["input_ids"][taken])
         else:
-            own = [np.arange(windows[one].start + one, windows[one].stop + one + 1) for one in requests]
-            grown = np.concatenate([np.zeros(0, dtype=np.int64), *own])
+            grown = joined([np.arange(windows[one].start + one, windows[one].stop + one + 1) for one in requests])
             for name in ("next_input_ids", "next_positions", "next_out_cache_loc", "next_hidden_states"):
                 require_equal(f"{name} of requests {requests}", got[name], whole[name][grown])
 
@@ -194,13 +187,13 @@ def _one_by_one(operation: str, lengths: str, names: Sequence[str], backend: Bac
 def requests_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A request rotates alike alone, and in any order of the batch."""
     names = ("extend_seq_lens", "next_tokens", "select_index")
-    _one_by_one("rotate_input_ids", "extend_seq_lens", names, backend, case)
+    _one_by_one("rotate_input_ids", names, backend, case)
 
 
 def windows_grow_one_by_one(backend: Backend, case: Case) -> None:
     """A window grows alike alone, and in any order of the batch."""
     names = ("extend_seq_lens", "next_tokens", "num_padding", "req_pool_indices", "forward_seq_lens")
-    _one_by_one("assign_new_state", "extend_seq_lens", names, backend, case)
+    _one_by_one("assign_new_state", names, backend, case)
 
 
 def _windows(case: Case, lengths: str) -> list[slice]:
@@ -209,17 +202,18 @@ def _windows(case: Case, lengths: str) -> list[slice]:
 
 
 _ROTATE, _GROW, _KEEP = ("rotate_input_ids",), ("assign_new_state",), ("assign_hidden_states_pool",)
-_rotations = multi_layer_strategies.rotate_input_ids
-_growths = multi_layer_strategies.assign_new_state
-_appends = multi_layer_strategies.assign_hidden_states_pool
+_rotations = strategies.rotate_input_ids
+_growths = strategies.assign_new_state
+_appends = strategies.assign_hidden_states_pool
 
-PROPERTIES = (
-    state("multi_layer", a_rotation_looks_one_token_further, _rotations, _ROTATE, "P47"),
-    state("multi_layer", requests_rotate_one_by_one, _rotations, _ROTATE, "P31"),
-    state("multi_layer", a_window_grows_by_the_position_before_it, _growths, _GROW, "P47"),
-    state("multi_layer", a_proposal_stands_behind_what_is_committed, _growths, _GROW, "P47"),
-    state("multi_layer", windows_grow_one_by_one, _growths, _GROW, "P31"),
-    state("multi_layer", windows_of_every_layer_are_those_of_the_text, decoded_texts, _GROW, "P48"),
-    state("multi_layer", the_pool_has_what_was_committed_last, _appends, _KEEP, "P48"),
-    state("multi_layer", committing_in_parts_is_committing_at_once, _appends, _KEEP, "P48"),
+PROPERTIES = states(
+    "multi_layer",
+    (a_rotation_looks_one_token_further, _rotations, _ROTATE, "P47"),
+    (requests_rotate_one_by_one, _rotations, _ROTATE, "P31"),
+    (a_window_grows_by_the_position_before_it, _growths, _GROW, "P47"),
+    (a_proposal_stands_behind_what_is_committed, _growths, _GROW, "P47"),
+    (windows_grow_one_by_one, _growths, _GROW, "P31"),
+    (windows_of_every_layer_are_those_of_the_text, decoded_texts, _GROW, "P48"),
+    (the_pool_has_what_was_committed_last, _appends, _KEEP, "P48"),
+    (committing_in_parts_is_committing_at_once, _appends, _KEEP, "P48"),
 )

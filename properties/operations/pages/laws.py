@@ -4,7 +4,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, states, take_requests
-from specsim.properties.operations.pages import strategy as pages_strategies
+from specsim.properties.operations.pages import strategy as strategies
 
 
 def kept_slots_end_with_their_page(backend: Backend, case: Case) -> None:
@@ -115,19 +115,14 @@ def _reclaimed(backend: Backend, case: Case) -> list[list[int]]:
 def every_length_grows_by_what_was_output(backend: Backend, case: Case) -> None:
     """Every request has the accepted drafts and a bonus token more, whether it goes on or has ended."""
     seq_lens = outputs_of(backend, _FILTER[0], case)["seq_lens"]
-    grown = [
-        sum(pair) + 1 for pair in zip(case["seq_lens"].tolist(), case["num_accepted_drafts"].tolist(), strict=True)
-    ]
-    require_equal("seq_lens", seq_lens, grown)
+    require_equal("seq_lens", seq_lens, case["seq_lens"] + case["num_accepted_drafts"] + 1)
 
 
 def tokens_of_ended_requests_are_not_counted(backend: Backend, case: Case) -> None:
     """A request that goes on counts its accepted drafts and the bonus token, any other one nothing."""
     counts = outputs_of(backend, _FILTER[0], case)["num_unfinished_tokens"]
-    goes_on = set(case["unfinished_index"].tolist())
-    drafts = case["num_accepted_drafts"].tolist()
-    expected = [count + 1 if request in goes_on else 0 for request, count in enumerate(drafts)]
-    require_equal("num_unfinished_tokens", counts, expected)
+    goes_on = np.isin(np.arange(len(counts)), case["unfinished_index"])
+    require_equal("num_unfinished_tokens", counts, np.where(goes_on, case["num_accepted_drafts"] + 1, 0))
 
 
 def kept_slots_are_fronts_of_segments(backend: Backend, case: Case) -> None:
@@ -167,16 +162,16 @@ _KEEP = ("filter_finished_cache_loc",)
 
 PROPERTIES = states(
     "pages",
-    (kept_slots_end_with_their_page, pages_strategies.chains_on_pages, _ALIGN, "P42"),
-    (the_page_that_kept_entries_reach_is_kept, pages_strategies.align_evict_mask_to_page_size, _ALIGN, "P42"),
-    (freed_slots_lie_on_pages_of_their_own, pages_strategies.chains_on_pages, _ALIGN, "P38"),
-    (sources_are_slots_of_the_paths, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P40"),
-    (what_is_kept_ends_with_a_page, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P38"),
-    (both_rules_free_the_same_positions, pages_strategies.get_src_tgt_cache_loc, (*_SOURCES, *_ALIGN), "P38"),
-    (windows_are_kept_in_front_and_freed_behind, pages_strategies.get_target_cache_loc, _TARGETS, "P40"),
-    (windows_are_moved_and_freed_one_by_one, pages_strategies.get_src_tgt_cache_loc, (*_SOURCES, *_TARGETS), "P31"),
-    (every_length_grows_by_what_was_output, pages_strategies.create_num_accepted_drafts_filter, _FILTER),
-    (tokens_of_ended_requests_are_not_counted, pages_strategies.create_num_accepted_drafts_filter, _FILTER),
-    (kept_slots_are_fronts_of_segments, pages_strategies.filter_finished_cache_loc, _KEEP, "P40"),
-    (slots_follow_the_filter, pages_strategies.create_num_accepted_drafts_filter, (*_FILTER, *_KEEP), "P38"),
+    (kept_slots_end_with_their_page, strategies.chains_on_pages, _ALIGN, "P42"),
+    (the_page_that_kept_entries_reach_is_kept, strategies.align_evict_mask_to_page_size, _ALIGN, "P42"),
+    (freed_slots_lie_on_pages_of_their_own, strategies.chains_on_pages, _ALIGN, "P38"),
+    (sources_are_slots_of_the_paths, strategies.get_src_tgt_cache_loc, _SOURCES, "P40"),
+    (what_is_kept_ends_with_a_page, strategies.get_src_tgt_cache_loc, _SOURCES, "P38"),
+    (both_rules_free_the_same_positions, strategies.get_src_tgt_cache_loc, (*_SOURCES, *_ALIGN), "P38"),
+    (windows_are_kept_in_front_and_freed_behind, strategies.get_target_cache_loc, _TARGETS, "P40"),
+    (windows_are_moved_and_freed_one_by_one, strategies.get_src_tgt_cache_loc, (*_SOURCES, *_TARGETS), "P31"),
+    (every_length_grows_by_what_was_output, strategies.create_num_accepted_drafts_filter, _FILTER),
+    (tokens_of_ended_requests_are_not_counted, strategies.create_num_accepted_drafts_filter, _FILTER),
+    (kept_slots_are_fronts_of_segments, strategies.filter_finished_cache_loc, _KEEP, "P40"),
+    (slots_follow_the_filter, strategies.create_num_accepted_drafts_filter, (*_FILTER, *_KEEP), "P38"),
 )

@@ -5,19 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import (
-    LENGTH_DTYPES,
-    MAX_REQUESTS,
-    Arguments,
-    Array,
-    bulk,
-    mostly,
-)
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
 from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry
 from specsim.properties.strategies.malformed.structure import one_less, one_more
-from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, num_nodes
+from specsim.properties.strategies.topologies import any_slots, batch, lengths, num_nodes
 
 PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
 
@@ -90,7 +83,7 @@ def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
         paths.append(request * count + np.concatenate([[0], drafts]))
     return {
         "seq_lens": _lengths(draw, [length for (length, _), _, _ in requests]),
-        "out_cache_loc": _window_slots(draw, len(requests) * count),
+        "out_cache_loc": any_slots(draw(bulk()), len(requests) * count),
         "accept_indices": np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int32),
         "num_accepted_drafts": np.array([tokens - 1 for (_, tokens), _, _ in requests], dtype=np.int32),
         "num_draft_tokens": count,
@@ -108,7 +101,7 @@ def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     return {
         "num_accepted_drafts": np.array([tokens - 1 for tokens, _ in requests], dtype=np.int32),
         "to_free_num_slots": np.array(to_free, dtype=np.int32),
-        "out_cache_loc": _window_slots(draw, len(requests) * count),
+        "out_cache_loc": any_slots(draw(bulk()), len(requests) * count),
         "num_draft_tokens": count,
         "num_target_slots": sum(tokens for tokens, _ in requests),
         "num_to_free_slots": sum(to_free),
@@ -139,15 +132,11 @@ def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     num_unfinished_tokens = ((drafts + 1) * shares).astype(np.int32)
     num_slots = int((drafts + 1).sum())
     return {
-        "target_slots": distinct_slots(draw(bulk()), num_slots, 2 * num_slots + 2).astype(np.int64),
+        "target_slots": any_slots(draw(bulk()), num_slots),
         "num_accepted_drafts": drafts,
         "num_unfinished_tokens": num_unfinished_tokens,
         "num_locations": int(num_unfinished_tokens.sum()),
     }
-
-
-def _window_slots(draw: DrawFn, count: int) -> Array:
-    return distinct_slots(draw(bulk()), count, 2 * count + 2).astype(np.int64)
 
 
 def _drafts() -> SearchStrategy[int]:

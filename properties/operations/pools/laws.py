@@ -6,8 +6,8 @@ from hypothesis.strategies import DrawFn
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
-from specsim.properties.operations.pools import strategy as pools_strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
+from specsim.properties.operations.pools import strategy as strategies
 from specsim.properties.strategies.arrays import bulk
 
 
@@ -17,10 +17,9 @@ def keys_and_scales_go_with_their_slots(backend: Backend, case: Case) -> None:
     for layer, before in enumerate(case["indexer_buffers"]):
         if len(before):
             held = _by_slot(before, case["head_dim"])
-            for part, now, old in zip(("key", "scale"), _by_slot(moved[layer], case["head_dim"]), held, strict=True):
-                for target, source in zip(case["target_slots"].tolist(), case["source_slots"].tolist(), strict=True):
-                    if target:
-                        require_equal(f"{part} of slot {target} in layer {layer}", now[target], old[source])
+            targets, sources = (case[name][case["target_slots"] > 0] for name in ("target_slots", "source_slots"))
+            for part, now, old in zip(("keys", "scales"), _by_slot(moved[layer], case["head_dim"]), held, strict=True):
+                require_equal(f"{part} of slots {targets} in layer {layer}", now[targets], old[sources])
 
 
 def other_keys_and_scales_stay(backend: Backend, case: Case) -> None:
@@ -60,9 +59,8 @@ def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> N
     window = np.full_like(full, -1)
     is_held = case["full_to_swa"] > 0
     window[case["full_to_swa"][is_held]] = full[is_held]
-    translated = outputs_of(
-        backend, "translate_move_slots", {name: case[name] for name in ("target_slots", "source_slots", "full_to_swa")}
-    )
+    pairs = {name: case[name] for name in ("target_slots", "source_slots", "full_to_swa")}
+    translated = outputs_of(backend, "translate_move_slots", pairs)
     for name, buffer, prefix in (("full", full, ""), ("window", window, "swa_")):
         slots = translated if prefix else case
         asked = {side: slots[f"{prefix}{side}"] for side in ("target_slots", "source_slots")}
@@ -74,7 +72,7 @@ def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> N
 @composite
 def moves_in_both_pools(draw: DrawFn) -> Case:
     """Draw a move, and a full pool whose entries are all different."""
-    case = draw(pools_strategies.translate_move_slots())
+    case = draw(strategies.translate_move_slots())
     order = draw(bulk()).order(len(case["full_to_swa"]))
     return {**case, "entries": order.astype(np.int64)}
 
@@ -90,10 +88,11 @@ _INDEXER = ("move_indexer_cache",)
 _TRANSLATE = ("translate_move_slots",)
 _ROWS = ("move_kv_cache",)
 
-PROPERTIES = (
-    state("pools", keys_and_scales_go_with_their_slots, pools_strategies.move_indexer_cache, _INDEXER, "P41"),
-    state("pools", other_keys_and_scales_stay, pools_strategies.move_indexer_cache, _INDEXER, "P41"),
-    state("pools", pages_move_like_rows, pools_strategies.move_indexer_cache, (*_INDEXER, *_ROWS), "P41"),
-    state("pools", both_sides_are_looked_up, pools_strategies.translate_move_slots, _TRANSLATE, "P41"),
-    state("pools", the_window_holds_what_the_full_pool_holds, moves_in_both_pools, (*_TRANSLATE, *_ROWS), "P40"),
+PROPERTIES = states(
+    "pools",
+    (keys_and_scales_go_with_their_slots, strategies.move_indexer_cache, _INDEXER, "P41"),
+    (other_keys_and_scales_stay, strategies.move_indexer_cache, _INDEXER, "P41"),
+    (pages_move_like_rows, strategies.move_indexer_cache, (*_INDEXER, *_ROWS), "P41"),
+    (both_sides_are_looked_up, strategies.translate_move_slots, _TRANSLATE, "P41"),
+    (the_window_holds_what_the_full_pool_holds, moves_in_both_pools, (*_TRANSLATE, *_ROWS), "P40"),
 )

@@ -8,8 +8,8 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
-from specsim.properties.operations.recurrent import strategy as recurrent_strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
+from specsim.properties.operations.recurrent import strategy as strategies
 from specsim.properties.strategies.arrays import bulk, mostly
 from specsim.properties.strategies.topologies import TREE_KINDS, tree_of_kind
 
@@ -56,17 +56,12 @@ def rejected_nodes_leave_no_trace(backend: Backend, case: Case) -> None:
     asked = {name: case[name] for name in ("accept_index", "num_accepted_tokens", "seq_lens", "num_draft_tokens")}
     steps = outputs_of(backend, "get_recurrent_steps", {**asked, "interval": case["interval"]})
     start = case["states"]
-    after = outputs_of(
-        backend,
-        "commit_recurrent_states",
-        {
-            "state_buffers": [start.copy(), start[:, :1].copy()],
-            "step_buffers": list(_run_trees(start, case["state_slots"], tokens, case["parents"])),
-            "state_slots": case["state_slots"],
-            "snapshot_slots": case["snapshot_slots"],
-            **steps,
-        },
-    )["state_buffers"]
+    buffers = {
+        "state_buffers": [start.copy(), start[:, :1].copy()],
+        "step_buffers": list(_run_trees(start, case["state_slots"], tokens, case["parents"])),
+    }
+    slots = {name: case[name] for name in ("state_slots", "snapshot_slots")}
+    after = outputs_of(backend, "commit_recurrent_states", {**buffers, **slots, **steps})["state_buffers"]
     for request in range(num_requests):
         accepted = [int(tokens[request, node - request * num_nodes]) for node in paths[request] if node >= 0]
         one, length = start[case["state_slots"][request]], int(lengths[request])
@@ -75,8 +70,8 @@ def rejected_nodes_leave_no_trace(backend: Backend, case: Case) -> None:
             one, length = _after(one, token), length + 1
             if case["interval"] and length % case["interval"] == 0:
                 kept = one
-        for what, slots, expected in (("state", "state_slots", one), ("snapshot", "snapshot_slots", kept)):
-            slot = case[slots][request]
+        for what, expected in (("state", one), ("snapshot", kept)):
+            slot = case[f"{what}_slots"][request]
             require_equal(f"{what} of request {request}", after[0][slot], expected)
             require_equal(f"window in the {what} of request {request}", after[1][slot], expected[:1])
 
@@ -128,11 +123,10 @@ def _run_trees(
 _STEPS = ("get_recurrent_steps",)
 _COMMIT = ("commit_recurrent_states",)
 
-PROPERTIES = (
-    state("recurrent", the_last_accepted_node_is_committed, recurrent_strategies.get_recurrent_steps, _STEPS, "P44"),
-    state("recurrent", snapshots_lie_at_multiples, recurrent_strategies.get_recurrent_steps, _STEPS, "P44"),
-    state(
-        "recurrent", states_are_those_after_their_nodes, recurrent_strategies.commit_recurrent_states, _COMMIT, "P44"
-    ),
-    state("recurrent", rejected_nodes_leave_no_trace, verified_trees, (*_STEPS, *_COMMIT), "P44"),
+PROPERTIES = states(
+    "recurrent",
+    (the_last_accepted_node_is_committed, strategies.get_recurrent_steps, _STEPS, "P44"),
+    (snapshots_lie_at_multiples, strategies.get_recurrent_steps, _STEPS, "P44"),
+    (states_are_those_after_their_nodes, strategies.commit_recurrent_states, _COMMIT, "P44"),
+    (rejected_nodes_leave_no_trace, verified_trees, (*_STEPS, *_COMMIT), "P44"),
 )

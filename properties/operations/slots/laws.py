@@ -1,11 +1,10 @@
 """Laws of the request-to-token map: what is written is read back, and nothing else changes."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
-from specsim.properties.operations.slots import strategy as slots_strategies
+from specsim.properties.laws.checks import Array, Case, joined, outputs_of, require_equal, states
+from specsim.properties.operations.slots import strategy as strategies
 
 
 def written_slots_are_read_back(backend: Backend, case: Case) -> None:
@@ -22,7 +21,7 @@ def ranges_hold_their_slots(backend: Backend, case: Case) -> None:
     """The positions of the ranges, request after request, hold the flat slots in order."""
     written = outputs_of(backend, "assign_req_to_token_pool", case)["req_to_token"]
     held = [written[row, start:end] for row, start, end in _ranges(case)]
-    require_equal("the slots in the ranges", _joined(held), case["out_cache_loc"])
+    require_equal("the slots in the ranges", joined(held), case["out_cache_loc"])
 
 
 def only_the_ranges_are_written(backend: Backend, case: Case) -> None:
@@ -38,7 +37,7 @@ def reading_concatenates_the_ranges(backend: Backend, case: Case) -> None:
     """The flat slots are the ranges of the rows, one after the other."""
     read = outputs_of(backend, "assign_extend_cache_locs", case)["out_cache_loc"]
     ranges = [case["req_to_token"][row, start:end] for row, start, end in _ranges(case)]
-    require_equal("out_cache_loc", read, _joined(ranges))
+    require_equal("out_cache_loc", read, joined(ranges))
 
 
 def accepted_positions_follow_their_slots(backend: Backend, case: Case) -> None:
@@ -55,7 +54,7 @@ def window_is_kept_or_freed(backend: Backend, case: Case) -> None:
     outputs = outputs_of(backend, _REMAP[0], case)
     freed = case["out_cache_loc"][outputs["evict_mask"]]
     kept = [outputs["req_to_token"][row, start : start + len(path)] for row, start, path in _paths(case)]
-    require_equal("the slots kept and freed", np.sort(_joined([freed, *kept])), np.sort(case["out_cache_loc"]))
+    require_equal("the slots kept and freed", np.sort(joined([freed, *kept])), np.sort(case["out_cache_loc"]))
 
 
 def _paths(case: Case) -> list[tuple[int, int, Array]]:
@@ -70,23 +69,17 @@ def _ranges(case: Case) -> list[tuple[int, int, int]]:
     return [(int(row), int(start), int(end)) for row, start, end in zip(*columns, strict=True)]
 
 
-def _joined(parts: list[Array]) -> Array:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
-def _written() -> SearchStrategy[Case]:
-    return slots_strategies.assign_req_to_token_pool()
-
-
 _ASSIGN = ("assign_req_to_token_pool",)
 _READ = ("assign_extend_cache_locs",)
 _REMAP = ("remap_accepted_slots",)
+_written = strategies.assign_req_to_token_pool
 
-PROPERTIES = (
-    state("slots", written_slots_are_read_back, _written, (*_ASSIGN, *_READ)),
-    state("slots", ranges_hold_their_slots, _written, _ASSIGN, "P40"),
-    state("slots", only_the_ranges_are_written, _written, _ASSIGN, "P31"),
-    state("slots", reading_concatenates_the_ranges, slots_strategies.assign_extend_cache_locs, _READ, "P40"),
-    state("slots", accepted_positions_follow_their_slots, slots_strategies.remap_accepted_slots, _REMAP, "P40"),
-    state("slots", window_is_kept_or_freed, slots_strategies.remap_accepted_slots, _REMAP, "P38"),
+PROPERTIES = states(
+    "slots",
+    (written_slots_are_read_back, _written, (*_ASSIGN, *_READ)),
+    (ranges_hold_their_slots, _written, _ASSIGN, "P40"),
+    (only_the_ranges_are_written, _written, _ASSIGN, "P31"),
+    (reading_concatenates_the_ranges, strategies.assign_extend_cache_locs, _READ, "P40"),
+    (accepted_positions_follow_their_slots, strategies.remap_accepted_slots, _REMAP, "P40"),
+    (window_is_kept_or_freed, strategies.remap_accepted_slots, _REMAP, "P38"),
 )

@@ -10,15 +10,14 @@ from specsim.properties.composite import composite
 from specsim.properties.operations.compact.strategy import accepted
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.made_once import made_once
-from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import any_slots, batch, lengths, request_rows, slack
 
 
 @composite
 def assign_req_to_token_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ranges of distinct rows, empty ones among them, and the slots that go there."""
     arguments, total = draw(_ranges(max_requests))
-    slots = distinct_slots(draw(bulk()), total, 2 * total + 2)
-    return {**arguments, "out_cache_loc": slots.astype(np.int64)}
+    return {**arguments, "out_cache_loc": any_slots(draw(bulk()), total)}
 
 
 @composite
@@ -38,12 +37,12 @@ def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     committed = [draw(lengths()) for _ in counts]
     ends = [length + count for length, count in zip(committed, counts, strict=True)]
     rows, req_to_token = request_rows(draw(bulk()), len(counts), max(ends, default=0) + draw(slack()))
-    slots = distinct_slots(paths.source, paths.num_entries, 2 * paths.num_entries + 2)
+    slots = any_slots(paths.source, paths.num_entries)
     return {
         "req_pool_indices": rows,
         "req_to_token": req_to_token,
         "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
-        "out_cache_loc": slots.astype(np.int64),
+        "out_cache_loc": slots,
         "accept_index": paths.accept_index,
     }
 

@@ -9,15 +9,7 @@ from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk
 from specsim.properties.strategies.limits import taken
 from specsim.properties.strategies.recursion import proposals, propose, select
-from specsim.properties.strategies.topologies import (
-    TREE_KINDS,
-    Sizes,
-    batch,
-    lengths,
-    num_nodes,
-    sizes,
-    tree_of_kind,
-)
+from specsim.properties.strategies.topologies import TREE_KINDS, Sizes, batch, lengths, num_nodes, sizes, tree_of_kind
 
 
 @composite

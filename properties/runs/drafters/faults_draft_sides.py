@@ -1,125 +1,111 @@
 """Faults of drafts that consume something else than the last hidden states, in the worker and in what it hands over."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.phases import DraftInput
-from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.carried import WaitingRows
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.draft_sides.stepwise import StepwiseSide
-from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput
-from specsim.simulation.models.protocol import Model
-from specsim.simulation.sides import Waiting
-from specsim.simulation.worker import Worker
+from specsim.conformance.backend import EAGLE_V2
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, mutants_of_sides
+from specsim.simulation.draft_sides.dflash import BlockSide
 
-KV = Mapping[str, Sequence[Array]]
 Spoil = Callable[[Array, int], Array]
-"""Takes hidden states [token, layer, hidden] and the number of layers, and returns what the draft gets instead."""
+"""Takes what the target reports [token, layer*hidden] and the number of layers; returns what the draft gets instead."""
+
+_EXTENDED = "drafted = self._model.draft_extend(batch, pools.open(Side.DRAFT, batch.out_cache_loc))"
+_STARTS = "DraftInput(batch.req_pool_indices, seq_lens, topk_p, topk_index, drafted.hidden_states, bonus_tokens)"
 
 
-class SpoiltHiddenStates:
-    """A model whose draft gets other hidden states of the target than those of its layers."""
-
-    def __init__(self, model: Model[Array], spoil: Spoil) -> None:
-        self._model, self._spoil, self.description = model, spoil, model.description
-        self.prefill, self.verify, self.draft_step = model.prefill, model.verify, model.draft_step
-
-    def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Run the model's on the other hidden states."""
-        reported, count = batch.hidden_states, len(self.description.draft_layers)
-        if reported is not None:
-            layers = reported.reshape(len(reported), count, -1)
-            batch = replace(batch, hidden_states=self._spoil(layers, count).reshape(reported.shape))
-        return self._model.draft_extend(batch, kv)
-
-
-def upside_down(layers: Array, count: int) -> Array:
+def upside_down(reported: Array, count: int) -> Array:
     """Return the layers in the other order."""
-    return layers[:, ::-1]
+    layers: Array = reported.reshape(len(reported), count, -1)[:, ::-1]
+    return layers.reshape(reported.shape)
 
 
-def last_alone(layers: Array, count: int) -> Array:
+def last_alone(reported: Array, count: int) -> Array:
     """Return the last layer in the places of all."""
-    return np.repeat(layers[:, -1:], count, axis=1)
+    return np.tile(reported[:, reported.shape[1] // count * (count - 1) :], count)
 
 
-def _first_left_out(layers: Array, count: int) -> Array:
-    spoilt = layers.copy()
-    spoilt[:, 0] = 0
-    return spoilt
+def without_first(reported: Array, count: int) -> Array:
+    """Return zeros in the place of the first layer."""
+    return np.where(np.arange(reported.shape[1]) < reported.shape[1] // count, reported.dtype.type(0), reported)
 
 
-def _of_the_neighbour(layers: Array, count: int) -> Array:
-    spoilt = layers.copy()
-    spoilt[:, : count - 1] = np.roll(layers[:, : count - 1], 1, axis=0)
-    return spoilt
+def last_without_others(reported: Array, count: int) -> Array:
+    """Return zeros in the place of all layers but the last."""
+    is_last = np.arange(reported.shape[1]) >= reported.shape[1] // count * (count - 1)
+    return np.where(is_last, reported, reported.dtype.type(0))
 
 
-def _spoilt(spoil: Spoil) -> Callable[..., Worker]:
-    def build(config: SpecConfig, model: Model[Array], sizes: PoolSizes, **named: Any) -> Worker:
-        return ReferenceWorker(config, SpoiltHiddenStates(model, spoil), sizes, **named)
-
-    return build
-
-
-Change = Callable[[StepwiseSide, Mapping[str, Array], DraftInput], DraftInput]
-"""Takes a draft side, what waits in rows, and what is to be kept there, and returns what is kept instead."""
+def of_the_token_before(reported: Array, count: int) -> Array:
+    """Return all layers but the last as the token before has them."""
+    is_last = np.arange(reported.shape[1]) >= reported.shape[1] // count * (count - 1)
+    return np.where(is_last, reported, np.roll(reported, 1, axis=0))
 
 
-def _keeping(change: Change) -> Callable[..., Worker]:
-    """Return a worker that keeps something else than what its drafts proposed."""
-
-    class Side(StepwiseSide):
-        def waiting(self, is_v1: bool) -> Waiting:
-            side = self
-
-            class Rows(WaitingRows):
-                def keep(self, start: DraftInput, joins: bool = False) -> None:
-                    super().keep(change(side, self.carried, start), joins)
-
-            return Rows(self.facts, self._setting.sizes)
-
-    return partial(ReferenceWorker, make_side=Side)
+def _extending(spoil: Spoil) -> Callable[[Function], Function]:
+    """Inject other hidden states that an extend consumes."""
+    instead = f"{spoil.__name__}(batch.hidden_states, len(self.facts.description.draft_layers))"
+    return edited(
+        _EXTENDED,
+        f"if batch.hidden_states is not None:\n    batch = replace(batch, hidden_states={instead})\n{_EXTENDED}",
+        within="StepwiseSide._catch_up",
+        using=(replace, spoil),
+    )
 
 
-def _mapped_twice(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
-    mapped = side._map_hot(start.topk_index)
-    hot = side.facts.description.hot_token_id
-    return start if hot is None else replace(start, topk_index=mapped % len(hot))
+def _projecting(spoil: Spoil) -> Callable[[Function], Function]:
+    """Inject other features that become KV of a draft of blocks."""
+    instead = f"{spoil.__name__}(features, len(self.facts.description.draft_layers))"
+    return edited("features", instead, within=BlockSide._store, using=(spoil,))
 
 
-def _late_tokens(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
-    held = carried["topk_index"][start.req_pool_indices].copy()
-    is_first = carried["seq_lens"][start.req_pool_indices] == 0
-    return replace(start, topk_index=np.where(is_first[:, None], start.topk_index, held))
+def _starting_from(tokens: str) -> Callable[[Function], Function]:
+    """Inject other candidates that start the next drafts."""
+    starts = _STARTS.replace("topk_index", tokens)
+    return edited(_STARTS, starts, within="StepwiseSide._catch_up")
 
 
-def _tokens_of_the_neighbour(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
-    return replace(start, topk_index=np.roll(start.topk_index, 1, axis=0))
+_LATE_TOKENS = edited(
+    f"return {_STARTS}",
+    f"""
+    held, rows = vars(self).setdefault("held", {{}}), batch.req_pool_indices.tolist()
+    kept = [held.setdefault(row, own) for row, own in zip(rows, topk_index.tolist(), strict=True)]
+    topk_index = np.array(kept, dtype=topk_index.dtype).reshape(topk_index.shape)
+    return {_STARTS}
+    """,
+    within="StepwiseSide._catch_up",
+)
+_OF_THE_NEIGHBOUR = _starting_from("np.roll(topk_index, 1, axis=0)")
+_MAPPED_TWICE = _starting_from(
+    "topk_index if self._hot_token_id is None else self._map_hot(topk_index) % len(self._hot_token_id)"
+)
 
+_OF_EAGLE = (
+    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _extending(upside_down)),
+    ("OWN-2901", "The last of the layers stands in the places of all.", _extending(last_alone)),
+    ("OWN-2902", "The lowest of the layers is left out.", _extending(without_first)),
+    ("OWN-2903", "All layers but the last are those of the token before.", _extending(of_the_token_before)),
+    ("OWN-2904", "Proposals are mapped to the target's ids when kept, and again when used.", _MAPPED_TWICE),
+    ("OWN-2906", "A draft of hidden states starts with the candidates of the verify before.", _LATE_TOKENS),
+)
 
-_LAYERS: tuple[tuple[str, str, Spoil], ...] = (
-    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", upside_down),
-    ("OWN-2901", "The last of the layers stands in the places of all.", last_alone),
-    ("OWN-2902", "The lowest of the layers is left out.", _first_left_out),
-    ("OWN-2903", "All layers but the last are those of the token before.", _of_the_neighbour),
+_OF_TOKENS = (
+    ("OWN-2905", "A draft of tokens alone starts with the candidates of the verify before.", _LATE_TOKENS),
+    ("OWN-2907", "A draft of tokens alone starts with the candidates of its neighbour.", _OF_THE_NEIGHBOUR),
+)
+
+_OF_BLOCKS = (
+    ("OWN-1760", "The features of the target's layers arrive in the other order.", _projecting(upside_down)),
+    ("OWN-1761", "The features of the last of the layers stand in the places of all.", _projecting(last_alone)),
+    ("OWN-1762", "The features of all layers but the last are lost.", _projecting(last_without_others)),
 )
 
 MUTANTS = (
-    *(Mutant(number, "map_hot_tokens", fault, unchanged, worker=_spoilt(spoil)) for number, fault, spoil in _LAYERS),
-    Mutant("OWN-2904", "map_hot_tokens", "Proposals are mapped to the target's ids when kept, and again when used.",
-           unchanged, worker=_keeping(_mapped_twice)),
-    Mutant("OWN-2905", "map_hot_tokens", "A draft of tokens alone starts with the candidates of the verify before.",
-           unchanged, workers={"standalone_v2": _keeping(_late_tokens)}),
-    Mutant("OWN-2906", "map_hot_tokens", "A draft of hidden states starts with the candidates of the verify before.",
-           unchanged, worker=_keeping(_late_tokens)),
-    Mutant("OWN-2907", "map_hot_tokens", "A draft of tokens alone starts with the candidates of its neighbour.",
-           unchanged, workers={"standalone_v2": _keeping(_tokens_of_the_neighbour)}),
-)  # fmt: skip
+    *mutants_of_sides("prepare_block_draft", ["dflash", "dflash_v2"], _OF_BLOCKS),
+    *mutants_of_sides("map_hot_tokens", [EAGLE_V2], _OF_EAGLE),
+    *mutants_of_sides("map_hot_tokens", ["standalone_v2"], _OF_TOKENS),
+)

@@ -14,6 +14,7 @@ from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
+from specsim.properties.runs.workers.laws_tokens import check_map
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
@@ -126,8 +127,7 @@ def check_committed(engine: Engine) -> None:
         for component, buffer in enumerate(state["target_kv"]):
             got = buffer[request.slots[: request.num_committed]][:, :2].tolist()
             require(got == expected, f"component {component} of request {request.request_id}", got, expected)
-        written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-        require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
+        check_map(state, request)
 
 
 PROPERTIES = tuple(

@@ -1,43 +1,23 @@
 """Faults of ranks that run the same requests and decide by themselves."""
 
-from dataclasses import replace
-from typing import Any
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import mutants_of
 
-from specsim.properties.mutants.record import Function, Mutant, overriding
+_VALUES = "self._form.values_of(said, own)"
+_PROPOSED = "replace(output, probabilities=self._said('proposals', output.probabilities))"
 
-_MODEL = "OneVoiceModel"
-
-
-def _own(correct: Function, model: Any, what: str, own: Any) -> Any:
-    """Take part, and go on with what was computed here."""
-    correct(model, what, own)
-    return own
-
-
-def _own_proposals(correct: Function, model: Any, output: Any) -> Any:
-    correct(model, output)
-    return output
-
-
-def _own_sampling_logits(correct: Function, model: Any, output: Any) -> Any:
-    said = correct(model, output)
-    return said if output.sampling_logits is None else replace(said, sampling_logits=output.sampling_logits)
-
-
-def _own_first_tokens(correct: Function, model: Any, *args: Any) -> Any:
-    """After a prompt every rank chooses by itself; from then on they agree."""
-    return model.inner.prefill(*args)
-
-
-def _everybody_speaks(correct: Function, model: Any, what: str, own: Any) -> Any:
-    words = model._form.words_of(own)
-    return model._form.values_of(model.group.sum(what, words), own)
-
-
-MUTANTS = (
-    Mutant("S15", _MODEL, "Each rank samples its own decisions.", overriding(_said=_own)),
-    Mutant("OWN-2380", _MODEL, "Ranks agree on decisions, not on drafts.", overriding(_draft=_own_proposals)),
-    Mutant("OWN-2381", _MODEL, "Ranks agree where all are greedy.", overriding(_target=_own_sampling_logits)),
-    Mutant("OWN-2382", _MODEL, "Each rank has its own first token.", overriding(prefill=_own_first_tokens)),
-    Mutant("OWN-2383", _MODEL, "All ranks speak at once.", overriding(_said=_everybody_speaks)),
-)
+MUTANTS = mutants_of(
+    "OneVoiceModel",
+    ("S15", "Each rank samples its own decisions.", edited(_VALUES, "own", within="OneVoiceModel._said")),
+    ("OWN-2380", "Ranks agree on decisions, not on drafts.",
+     edited(f"return {_PROPOSED}", f"{_PROPOSED}\nreturn output", within="OneVoiceModel._draft")),
+    ("OWN-2381", "Ranks agree where all are greedy.",
+     edited("replace(output, logits=self._said('logits', output.logits), sampling_logits=sampled)",
+            "replace(output, logits=self._said('logits', output.logits))", within="OneVoiceModel._target")),
+    ("OWN-2382", "Each rank has its own first token.",
+     edited("self._target(self.inner.prefill(batch, kv, states))", "self.inner.prefill(batch, kv, states)",
+            within="OneVoiceModel.prefill")),
+    ("OWN-2383", "All ranks speak at once.",
+     edited("broadcast_decision(what, self._form.words_of(own), self.group)",
+            "self.group.sum(what, self._form.words_of(own))", within="OneVoiceModel._said")),
+)  # fmt: skip

@@ -13,7 +13,7 @@ from specsim.properties.composite import composite
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.play import Play, parts_of
-from specsim.properties.runs.ranks.padded_runs import padded_runs, waiting_of
+from specsim.properties.runs.ranks.padded_runs import ends_of, padded_runs, waiting_of
 from specsim.properties.runs.scenario import Scenario
 from specsim.simulation.requests import Request
 
@@ -102,9 +102,9 @@ def _require_same(backend: Backend, scenario: Scenario, of_rank: OfRank) -> None
     reported, lost = run_threads(num_ranks, partial(_run_one, backend, scenario, of_rank))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
     alone = Play(scenario, wrap=lambda model: OfAnotherRank(model, 0, of_rank), options=options)
-    expected = _reported(alone.run().finished)
+    expected = ends_of(alone.run().finished)
     for rank, finished in enumerate(reported):
-        got = _reported(finished)
+        got = ends_of(finished)
         require(got == expected, f"what requests of rank {rank} came to", got, expected)
 
 
@@ -113,10 +113,6 @@ def _run_one(backend: Backend, scenario: Scenario, of_rank: OfRank, group: Local
         return backend.host("OneVoiceModel")(OfAnotherRank(model, group.rank, of_rank), group)
 
     return Play(scenario, operations=parts_of(backend), wrap=wrap, options=waiting_of(scenario)).run().finished
-
-
-def _reported(requests: list[Request]) -> list[Any]:
-    return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
 
 @composite

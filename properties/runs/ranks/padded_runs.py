@@ -1,7 +1,7 @@
 """Whole runs of every algorithm that are played on padded forwards: their workers, models and forwards by kind."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from specsim.properties.runs.scenario import Scenario
 from specsim.reference.models import ToyModel
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.requests import Request
 
 POOLS = (PoolKind.MHA, PoolKind.SWA, PoolKind.HYBRID, PoolKind.MHA)
 """What targets are stored in: slots alone, SWA slots beside them, recurrent state beside them."""
@@ -68,6 +69,11 @@ def forwards_of_an_iteration(scenario: Scenario) -> Counter[ForwardKind]:
     elif drafter.reads_texts:
         own = {}
     return +Counter({ForwardKind.VERIFY: 1, **own})
+
+
+def ends_of(requests: Sequence[Request]) -> list[Any]:
+    """Return how requests ended, by their numbers: output, reason and counters."""
+    return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
 
 def rows_of_a_request(scenario: Scenario, kind: ForwardKind) -> int | None:

@@ -45,7 +45,7 @@ def require_law_of_drawn(backend: Backend, scenario: Scenario, rule: ChainRule, 
     token_ids = range(model.vocab_size) if hot is None else hot.tolist()
 
     def make(script: tuple[int, ...], known: Known) -> Proposing:
-        return Proposing(reference, backend, rule, token_ids, model.vocab_size, num_tokens, script, known, hand_over)
+        return Proposing(reference, script, backend, rule, token_ids, model.vocab_size, num_tokens, known, hand_over)
 
     def emitted(operations: Proposing) -> Outcome:
         return tuple(Play(scenario, operations=operations).run().requests[0].output)

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.conformance.calls import CallsByName
 from specsim.operations import RECORDS
 from specsim.operations.derived.signature import name_arguments
 from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, Outcome, Row, enumerate_cells
 from specsim.properties.laws.checks import require
 from specsim.properties.laws.sampling_cells import ChainRule, chain_axes, play_chains, slack_of
 from specsim.properties.runs.sampling.forks import Forks, forks_of
-from specsim.properties.runs.sampling.sampled_runs import every_script
+from specsim.properties.runs.sampling.sampled_runs import Scripted, every_script
 from specsim.properties.runs.sampling.steered import TREES, scene_of
 from specsim.properties.strategies.arrays import Array
 from specsim.properties.strategies.sampling_scenes import ChainScene
@@ -41,13 +40,15 @@ Known = dict[tuple[Outcome, tuple[Row, ...], tuple[Row, ...], int], Forks]
 
 
 @dataclass
-class Proposing(CallsByName):
+class Proposing(Scripted):
     """Operations that draw the drafts of the one request of a run, and judge them by a rule on their rows.
 
     Parameters
     ----------
     operations : CallsByName
         What everything else runs on.
+    script : tuple of int
+        Which choice to take at each draw or verify; past its end it is the first.
     sampler : Backend
         Whose sampler of chains judges.
     rule : ChainRule
@@ -58,26 +59,19 @@ class Proposing(CallsByName):
         Tokens of the target.
     num_tokens : int
         How long the output is; draws that no longer matter are not tried.
-    script : tuple of int
-        Which choice to take at each draw or verify; past its end it is the first.
     known : dict
         What verifies of other runs can output.
     hand_over : callable
         What of the rows goes to verification: all of them, as they are.
     """
 
-    operations: CallsByName
     sampler: Backend
     rule: ChainRule
     token_ids: Sequence[int]
     vocab_size: int
     num_tokens: int
-    script: tuple[int, ...]
     known: Known
     hand_over: HandOver = tuple
-    taken: list[int] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
-    weight: Fraction = EVERYTHING
     _drawn: list[tuple[int, Row]] = field(default_factory=list)
     _is_block: bool = False
     _num_emitted: int = 0
@@ -97,16 +91,12 @@ class Proposing(CallsByName):
         self._is_block |= name == BLOCK
         return returned
 
-    def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host."""
-        return self.operations.host(name)
-
     def _draw(self, values: Array) -> int:
         """Return a column that is drawn from fixed shares in the order of its value."""
         order = np.argsort(-values, kind="stable").tolist()
         shares = SHARES[len(order)]
         is_over = self._num_emitted >= self.num_tokens
-        column: int = order[self._choose([EVERYTHING] if is_over else shares)]
+        column: int = order[self.choose([EVERYTHING] if is_over else shares)]
         row = [NOTHING] * self.vocab_size
         for other, share in zip(order, shares, strict=True):
             row[self.token_ids[other]] = share
@@ -126,7 +116,7 @@ class Proposing(CallsByName):
         if key not in self.known:
             self.known[key] = self._forks(*key)
         forks = self.known[key]
-        outcome = forks.outcomes[self._choose(forks.weights)]
+        outcome = forks.outcomes[self.choose(forks.weights)]
         self._num_emitted += len(outcome)
         return self._as_verified(arguments, outcome)
 
@@ -147,13 +137,6 @@ class Proposing(CallsByName):
         path[0, : len(outcome)] = np.arange(len(outcome))
         count: Array = np.full_like(verified.num_accepted_drafts, len(outcome) - 1)
         return verified._replace(predict=predict, accept_index=path, num_accepted_drafts=count)
-
-    def _choose(self, weights: Sequence[Fraction]) -> int:
-        place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
-        self.taken.append(place)
-        self.widths.append(len(weights))
-        self.weight *= weights[place]
-        return place
 
 
 def law_of_proposing(

@@ -4,7 +4,7 @@ The operations of a worker are watched. Where it verifies by chance, the coins o
 of their cells are tried in one call, cells of equal outcome are one choice, and a run follows one choice a verify.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -27,22 +27,44 @@ Known = dict[tuple[Hashable, int | None], Forks]
 
 
 @dataclass
-class Watched(CallsByName):
-    """Operations that steer the coins of the one sampled request of a batch.
+class Scripted(CallsByName):
+    """Operations of a run that takes some choices.
 
-    ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
-    ``widths`` record the choices and how many there were, ``turns`` all that there is to say about them; ``weight`` is
-    the exact chance of this run; ``known`` keeps the choices at verifies that earlier runs reached. With ``counted``
-    nothing is chosen at other lengths, in the middle of a prompt and after an end: what is drawn there is discarded,
-    and choices that differ after the last of them alone are one.
+    ``script`` says which one to take each time; past its end it is the first. ``taken`` and ``widths`` record the
+    choices and how many there were; ``weight`` is the exact chance of this run.
     """
 
-    operations: Backend | Completed
+    operations: Any
     script: tuple[int, ...]
+    taken: list[int] = field(default_factory=list, init=False)
+    widths: list[int] = field(default_factory=list, init=False)
+    weight: Fraction = field(default=EVERYTHING, init=False)
+
+    def host(self, name: str) -> Callable[..., Any]:
+        """Return a function of the host."""
+        found: Callable[..., Any] = self.operations.host(name)
+        return found
+
+    def choose(self, weights: Sequence[Fraction]) -> int:
+        """Return which of some choices is taken."""
+        place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
+        self.taken.append(place)
+        self.widths.append(len(weights))
+        self.weight *= weights[place]
+        return place
+
+
+@dataclass
+class Watched(Scripted):
+    """Operations that steer the coins of the one sampled request of a batch.
+
+    A choice is taken at each verify by chance. ``turns`` has all that there is to say about them; ``known`` keeps the
+    choices at verifies that earlier runs reached. With ``counted`` nothing is chosen at other lengths, in the middle of
+    a prompt and after an end: what is drawn there is discarded, and choices that differ after the last of them alone
+    are one.
+    """
+
     slack: Fraction
-    taken: list[int] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
-    weight: Fraction = EVERYTHING
     known: Known = field(default_factory=dict)
     counted: range | None = None
     turns: list[Turn] = field(default_factory=list)
@@ -59,10 +81,6 @@ class Watched(CallsByName):
             rows = self._asked[ROWS]
             arguments = self._steered(SteeredBlock(arguments, rows, self._request(rows)))
         return self.operations.call(name, **arguments)
-
-    def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host."""
-        return self.operations.host(name)
 
     @staticmethod
     def _request(arguments: dict[str, Any]) -> int:
@@ -81,10 +99,7 @@ class Watched(CallsByName):
         return verify.with_coins(coins)
 
     def _choose(self, forks: Forks, length: int) -> Coins:
-        place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
-        self.taken.append(place)
-        self.widths.append(len(forks.outcomes))
-        self.weight *= forks.weights[place]
+        place = self.choose(forks.weights)
         self.turns.append(Turn(length, forks, place))
         coins: Coins = forks.coins[place]
         return coins

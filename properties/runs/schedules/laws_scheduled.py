@@ -10,6 +10,7 @@ from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.scheduled_runs import aborted_runs, overlapped_runs, scheduled_runs
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_tokens import require_all_free
 
 DECISIONS = (
     "chunk_length",
@@ -46,12 +47,9 @@ def schedules_lose_no_slot(backend: Backend, scenario: Scenario) -> None:
         scheduler.check_ledger()
         num_holders = len(scheduler.holders)
         require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
-    sizes, cache = scheduler.sizes, scheduler.memory.cache
-    free, everything = scheduler.memory.allocator.num_free, sizes.num_slots - sizes.page_size
-    free += 0 if cache is None else cache.num_cached
-    require(free == everything, "free and cached slots at the end", free, everything)
+    require_all_free(play.engine)
     num_free = scheduler.memory.rows.num_free
-    require(num_free == sizes.num_rows - 1, "free rows at the end", num_free, "all")
+    require(num_free == scheduler.sizes.num_rows - 1, "free rows at the end", num_free, "all")
 
 
 def committed_kv_outlives_every_schedule(backend: Backend, scenario: Scenario) -> None:

@@ -10,24 +10,25 @@ import numpy as np
 from specsim.algorithms import WORKERS
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import load
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, load
 from specsim.conformance.direct import Direct
 from specsim.phases import VerifyInput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Function, Mutant, in_loops, overriding, unchanged
 from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.loop import Loop
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.loops import loop_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.numbers import Steps, Widths
+from specsim.simulation.numbers import Steps
 from specsim.simulation.worker import Iteration, Proposals, Worker
 
 Build = Callable[..., Worker]
-Cut = Callable[[VerifyInput, Sequence[int]], VerifyInput]
 Renumber = Callable[[list[int], int], Steps]
-Spoil = Callable[[Any, Sequence[int], list[int], Callable[[], Iteration]], Iteration]
+Run = Callable[[Steps], Iteration]
+"""Runs an iteration with some numbers of steps."""
+
+Iterate = Callable[[Any, Sequence[int], Steps, Run], Iteration]
+Spoil = Callable[[Any, Sequence[int], list[int], Run], Iteration]
 """Takes a worker, rows, their numbers and what runs an iteration of them, and returns the iteration."""
 
 PROPOSALS = ("topk_p", "topk_index", "hidden_states")
@@ -37,64 +38,47 @@ OTHERS = tuple(name for name in WORKERS if not name.startswith("eagle"))
 """The workers of other drafters than EAGLE and EAGLE3."""
 
 
-def _cutting(cut: Cut) -> Callable[[type[Loop]], Any]:
-    """Return what makes a loop that cuts in another way."""
-
-    def changed(loop: type[Loop]) -> Any:
-        def _cut(self: Any, drafted: VerifyInput, widths: Widths) -> VerifyInput:
-            return drafted if widths.own_steps is None else cut(drafted, widths.own_steps)
-
-        return type(loop.__name__, (loop,), {"_cut": _cut})
-
-    return changed
-
-
-def around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
-    """Return a loop that does something else where it runs an iteration, on the map as it is or was.
+def around(iterate: Iterate) -> Callable[[type[Loop]], Any]:
+    """Inject something else where a loop runs an iteration, on the map as it is or was.
 
     ``iterate`` gets the worker, rows, numbers, and what runs the iteration with some numbers.
     """
-    correct: Any = loop
 
-    def decode(self: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
-        iteration: Iteration = iterate(self, rows, num_steps, partial(correct.decode, self, rows))
-        return iteration
+    def decode(correct: Function, worker: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+        return iterate(worker, rows, num_steps, partial(correct, worker, rows))
 
-    def decode_from(self: Any, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
-        iteration: Iteration = iterate(self, rows, num_steps, partial(correct.decode_from, self, read, rows))
-        return iteration
+    def decode_from(
+        correct: Function, worker: Any, read: Any, rows: Sequence[int], num_steps: Steps = None
+    ) -> Iteration:
+        return iterate(worker, rows, num_steps, partial(correct, worker, read, rows))
 
     # NOTE: in V2 one calls the other.
-    return type(loop.__name__, (loop,), {"decode": decode} if loop.is_v1 else {"decode_from": decode_from})
+    in_v1, in_v2 = overriding(decode=decode), overriding(decode_from=decode_from)
+    return lambda loop: in_v1(loop) if loop.is_v1 else in_v2(loop)
+
+
+def _cutting(drafts: str) -> Callable[[Function], Function]:
+    """Inject other drafts of an iteration whose requests have numbers."""
+    return edited("cut_drafts(drafted, widths.own_steps)", drafts, within=Loop._cut, using=(linked, by_nodes, replace))
 
 
 def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:
-    """Return what makes a loop that takes other numbers for those of its requests."""
-
-    def iterate(worker: Any, rows: Sequence[int], num_steps: Steps, run: Callable[[Steps], Iteration]) -> Iteration:
-        if num_steps is None or isinstance(num_steps, int):
-            return run(num_steps)
-        return run(renumber(list(num_steps), worker.config.num_steps))
-
-    return partial(around, iterate=iterate)
+    """Inject other numbers in the place of those of requests."""
+    return _spoiling(lambda worker, _, numbers, run: run(renumber(numbers, worker.config.num_steps)))
 
 
 def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
-    """Return what makes a loop that does something else around an iteration whose requests have numbers."""
+    """Inject something else around an iteration whose requests have numbers."""
 
-    def iterate(worker: Any, rows: Sequence[int], num_steps: Steps, run: Callable[[Steps], Iteration]) -> Iteration:
+    def iterate(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
         if num_steps is None or isinstance(num_steps, int):
             return run(num_steps)
-        return spoil(worker, rows, list(num_steps), partial(run, num_steps))
+        return spoil(worker, rows, list(num_steps), run)
 
-    return partial(around, iterate=iterate)
-
-
-def _stale(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
-    return replace(cut_drafts(phase, own_steps), draft_token=phase.draft_token)
+    return around(iterate)
 
 
-def _linked(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+def linked(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
     """Cut one level late: what is right after the last draft hangs where it hung."""
     return replace(
         cut_drafts(phase, own_steps),
@@ -102,7 +86,7 @@ def _linked(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
     )
 
 
-def _by_nodes(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+def by_nodes(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
     """Keep as many nodes as there are steps: of a tree, the first of them alone."""
     links = [values.copy() for values in (phase.retrieve_next_token, phase.retrieve_next_sibling)]
     for values in links:
@@ -127,14 +111,14 @@ def _at_least_one(numbers: list[int], most: int) -> list[int]:
     return [max(number, 1) for number in numbers]
 
 
-def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
+def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
     """Leave the draft's entries of the positions as they were that requests without drafts commit."""
     pools, state = worker._pools, worker.state()
     committed = state["seq_lens"]
     resting = [row for row, number in zip(rows, numbers, strict=True) if number == 0]
     before = [buffer.copy() for buffer in state["draft_kv"]]
     places = [(row, int(committed[row])) for row in resting]
-    iteration = run()
+    iteration = run(numbers)
     slots = [int(pools.req_to_token[place]) for place in places]
     with pools.kv[Side.DRAFT].writing():
         for buffer, old in zip(worker.state()["draft_kv"], before, strict=True):
@@ -142,10 +126,10 @@ def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: C
     return iteration
 
 
-def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
+def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
     """Let requests without drafts go on with what they were to start from."""
     before = {name: values.copy() for name, values in worker.state().items() if name in PROPOSALS}
-    iteration = run()
+    iteration = run(numbers)
     waiting = worker._waiting
     resting = {row for row, number in zip(rows, numbers, strict=True) if number == 0}
     if isinstance(waiting.carried, dict):
@@ -162,21 +146,19 @@ def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run
     return iteration
 
 
-def _read_by_the_widest(
-    worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]
-) -> Iteration:
+def _read_by_the_widest(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
     """Read the tokens of a narrow iteration as if each request had as many as the configuration says."""
-    iteration, width = run(), worker.config.num_draft_tokens
+    iteration, width = run(numbers), worker.config.num_draft_tokens
     tokens = np.zeros(len(rows) * width, dtype=np.int32)
     tokens[: iteration.tokens.size] = iteration.tokens.reshape(-1)
     return replace(iteration, tokens=tokens.reshape(len(rows), width))
 
 
-def _counted_as_wide(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
+def _counted_as_wide(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
     """Count the drafts of the configuration for every request."""
     config: SpecConfig = worker.config
     drafts = (config.num_draft_tokens - 1,) * len(rows)
-    return replace(run(), proposals=Proposals(drafts, (config.num_steps,) * len(rows)))
+    return replace(run(numbers), proposals=Proposals(drafts, (config.num_steps,) * len(rows)))
 
 
 class _WideRows(Direct):
@@ -217,33 +199,29 @@ def _with_wide_rows(loop: type[Loop]) -> Build:
     return build
 
 
-def _both(change: Callable[[type[Loop]], Any]) -> dict[str, Build]:
-    return {"worker": change(ReferenceWorker), "worker_v1": change(ReferenceWorkerV1)}
+_EAGLE, _ALL = (EAGLE_V1, EAGLE_V2), (EAGLE_V1, EAGLE_V2, *OTHERS)
 
+_FAULTS = (
+    ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _EAGLE,
+     _cutting("replace(cut_drafts(drafted, widths.own_steps), draft_token=drafted.draft_token)")),
+    ("OWN-1511", "A request accepts drafts beyond its own number.", _ALL, _cutting("drafted")),
+    ("OWN-1512", "A request accepts one draft more than its number.", _ALL,
+     _cutting("linked(drafted, widths.own_steps)")),
+    ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _EAGLE,
+     _cutting("by_nodes(drafted, widths.own_steps)")),
+    ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _ALL, _renumbering(_none_is_all)),
+    ("OWN-1515", "Numbers are those of the neighbours.", _ALL, _renumbering(_of_the_neighbour)),
+    ("OWN-1516", "No request drafts more than the first of its batch.", _EAGLE, _renumbering(_of_the_first)),
+    ("OWN-1517", "Every request drafts one step at least.", _ALL, _renumbering(_at_least_one)),
+    ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _EAGLE, _spoiling(_without_ingest)),
+    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _EAGLE,
+     _spoiling(with_old_proposals)),
+    ("OWN-1520", "Tokens of narrow results are read by the widest width.", _EAGLE, _spoiling(_read_by_the_widest)),
+    ("OWN-1521", "Figures count the most drafts for every request.", _EAGLE, _spoiling(_counted_as_wide)),
+    ("OWN-1522", "A grammar's rows are those of the widest batch.", _EAGLE, _with_wide_rows),
+)  # fmt: skip
 
-def _all(change: Callable[[type[Loop]], Any]) -> dict[str, Any]:
-    """Return the fault in the loops of every drafter."""
-    others: dict[str, Build] = {}
-    for name in OTHERS:
-        made: Any = loop_of(name)
-        others[name] = partial(change(made.func), **made.keywords)
-    return {**_both(change), "workers": others}
-
-
-_FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _both(_cutting(_stale))),
-    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(lambda phase, own_steps: phase))),
-    ("OWN-1512", "A request accepts one draft more than its number.", _all(_cutting(_linked))),
-    ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _both(_cutting(_by_nodes))),
-    ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _all(_renumbering(_none_is_all))),
-    ("OWN-1515", "Numbers are those of the neighbours.", _all(_renumbering(_of_the_neighbour))),
-    ("OWN-1516", "No request drafts more than the first of its batch.", _both(_renumbering(_of_the_first))),
-    ("OWN-1517", "Every request drafts one step at least.", _all(_renumbering(_at_least_one))),
-    ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _both(_spoiling(_without_ingest))),
-    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(with_old_proposals))),
-    ("OWN-1520", "Tokens of narrow results are read by the widest width.", _both(_spoiling(_read_by_the_widest))),
-    ("OWN-1521", "Figures count the most drafts for every request.", _both(_spoiling(_counted_as_wide))),
-    ("OWN-1522", "A grammar's rows are those of the widest batch.", _both(_with_wide_rows)),
+MUTANTS = tuple(
+    Mutant(number, "verify_tree_greedy", fault, unchanged, **in_loops(inject, *names))
+    for number, fault, names, inject in _FAULTS
 )
-
-MUTANTS = tuple(Mutant(number, "verify_tree_greedy", fault, unchanged, **workers) for number, fault, workers in _FAULTS)

@@ -1,29 +1,24 @@
 """Faults in workers and schedulers that show when iterations draft nothing for a while."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.properties.runs.steps.faults_numbered import around, with_old_proposals
-from specsim.reference.worker.loop import Loop
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
+from specsim.properties.mutants.record import Mutant, in_loops, unchanged
+from specsim.properties.runs.steps.faults_numbered import Iterate, Run, around, with_old_proposals
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.numbers import Steps
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Iteration
 
-Run = Callable[[Steps], Iteration]
-
 
 def _stale(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
     """Keep what was last proposed while nothing is proposed."""
     if num_steps != 0:
         return run(num_steps)
-    return with_old_proposals(worker, rows, [0] * len(rows), partial(run, num_steps))
+    return with_old_proposals(worker, rows, [0] * len(rows), lambda _: run(num_steps))
 
 
 def _sleeping(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
@@ -67,20 +62,18 @@ class ThriftyScheduler(Scheduler):
         return ranges
 
 
-_BOTH = {"worker": ReferenceWorker, "worker_v1": ReferenceWorkerV1}
-_FAULTS: tuple[tuple[str, str, Callable[..., Iteration], dict[str, type[Loop]]], ...] = (
-    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", _stale, _BOTH),
-    ("OWN-1501", "The draft's cache is not filled while nothing is proposed.", _sleeping, _BOTH),
-    ("OWN-1502", "A change of steps takes effect one iteration late.", _late, {"worker": ReferenceWorker}),
-    ("OWN-1503", "Zero steps are taken for those of the configuration.", _tireless, _BOTH),
+_EAGLE = (EAGLE_V1, EAGLE_V2)
+_FAULTS: tuple[tuple[str, str, Iterate, tuple[str, ...]], ...] = (
+    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", _stale, _EAGLE),
+    ("OWN-1501", "The draft's cache is not filled while nothing is proposed.", _sleeping, _EAGLE),
+    ("OWN-1502", "A change of steps takes effect one iteration late.", _late, (EAGLE_V2,)),
+    ("OWN-1503", "Zero steps are taken for those of the configuration.", _tireless, _EAGLE),
 )
 
 MUTANTS = (
     *(
-        Mutant(
-            number, "verify_tree_greedy", fault, unchanged, **{at: around(loop, iterate) for at, loop in loops.items()}
-        )
-        for number, fault, iterate, loops in _FAULTS
+        Mutant(number, "verify_tree_greedy", fault, unchanged, **in_loops(around(iterate), *names))
+        for number, fault, iterate, names in _FAULTS
     ),
     Mutant(
         "OWN-1504",

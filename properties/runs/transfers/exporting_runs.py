@@ -14,6 +14,7 @@ from specsim.properties.memory.strategy_committed import PAGE_SIZES
 from specsim.properties.runs.histories import VOCABULARY, models
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.steps.numbered_runs import PATTERNS, PatternNumbers
+from specsim.properties.seeds import source_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -45,7 +46,7 @@ def exporting_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = (PoolKind.MHA,
     These shares come from seeds, because examples that resemble each other would miss the rarer ones.
     """
     seeds = draw(st.tuples(*[st.integers(0, 2**16)] * 4))
-    source = Random(f"{seeds}")
+    source = source_of(f"{seeds}")
     page_size = source.choice(PAGE_SIZES)
     is_v1 = source.randrange(3) == 0
     topk, num_steps = source.choice((2, 3, 1)), draw(st.integers(2, 3))

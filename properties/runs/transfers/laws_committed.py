@@ -12,12 +12,12 @@ from specsim.properties.runs.histories import tagged_pools
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.transfers.exporting_runs import exporting_runs, recurrent_exports, transferring_runs
-from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags
+from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
+from specsim.properties.runs.workers.laws_tokens import require_all_free
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Export, ExportLengths, Holding, key_units
-from specsim.simulation.models.ground_truth import Prefix
-from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, KINDS_WITHOUT_KV, RECURRENT_KINDS
+from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS
 from specsim.simulation.requests import Request
 
 OPERATIONS = ("export_text", "exportable_pages", "Exports")
@@ -156,12 +156,8 @@ def states_leave_after_the_tokens_that_they_have_read(backend: Backend, scenario
         export, contents = door.export(request)
         if not export.lengths.states:
             return
-        text, prefix = export.tokens[: export.lengths.states], Prefix(model)
-        for token in text:
-            prefix.append(token)
-        last = [*([0] * CONVOLUTION_WIDTH), *text][-CONVOLUTION_WIDTH:]
-        expected = [*([fold] for fold in prefix.folds), last]
-        for component, (got, wanted) in enumerate(zip(contents["states"], expected, strict=True)):
+        text = export.tokens[: export.lengths.states]
+        for component, (got, wanted) in enumerate(zip(contents["states"], states_after(model, text), strict=True)):
             what = f"states[{component}] of request {request.request_id} after {len(text)} tokens"
             require(got.tolist() == wanted, what, got.tolist(), wanted)
 
@@ -217,10 +213,7 @@ def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, scenario:
     while transfers.under_way:
         transfers.check()
     door.engine.scheduler.check_ledger()
-    memory, sizes = door.engine.scheduler.memory, door.engine.scheduler.sizes
-    free = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_cached)
-    everything = sizes.num_slots - sizes.page_size
-    require(free == everything, "free and cached slots when all has arrived", free, everything)
+    require_all_free(door.engine)
 
 
 def _of_runs(

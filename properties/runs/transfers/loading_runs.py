@@ -15,6 +15,7 @@ from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
 from specsim.properties.runs.histories import VOCABULARY, models
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
+from specsim.properties.seeds import source_of
 from specsim.rejection import SpecRejection, WorkerRefusal
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
@@ -93,7 +94,7 @@ def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Move:
     on beside a prefix cache, a quarter with a front of its text there. Runs with recurrent state do without ends and
     caches. These shares come from seeds, because examples that resemble each other would miss the rarer ones.
     """
-    source = Random(f"{draw(st.tuples(*[st.integers(0, 2**16)] * 2))}")
+    source = source_of(f"{draw(st.tuples(*[st.integers(0, 2**16)] * 2))}")
     kind = source.choice(kinds)
     drafter = source.choice([names for names in DRAFTERS if _runs_on(kind, names[0])])
     names, sizes = [source.choice(drafter) for _ in range(2)], source.choice(PAGE_SIZES)

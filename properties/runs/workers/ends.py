@@ -16,6 +16,7 @@ from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.runs.play import Play, require_decoded_alone
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.workers.tours import Tour, compare_step, place_of_run
+from specsim.properties.seeds import source_of
 from specsim.simulation.comparing.request_pairs import RequestPairs
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -43,7 +44,7 @@ Ending = tuple[Scenario, tuple[End, ...]]
 
 def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[Ending]:
     """Yield, for every place, a run of the same requests."""
-    model, random = tour.model(tour.agreement), Random(tour.seed)
+    model, random = tour.model(tour.agreement), source_of(tour.seed)
     arrivals = [_arrival(random, model, end) for end in ends]
     for place in Place:
         config = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2)

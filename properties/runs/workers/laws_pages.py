@@ -7,7 +7,6 @@ from typing import Any
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.counts import floor_to
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
@@ -16,6 +15,7 @@ from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_si
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_tokens import check_map, require_all_free
 from specsim.simulation.models.batches import DraftStepBatch
 
 OPERATIONS = (
@@ -43,16 +43,13 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         engine.scheduler.check_ledger()
         state = engine.worker.state()
         for request in engine.scheduler.running:
-            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-            require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
+            check_map(state, request)
             both = expected_tags(scenario.model, [*request.prompt, *request.output])
             pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
             for name, tags in zip(pools, both, strict=False):
                 check_tags(name, state[name], request, tags)
     play.require_outputs()
-    size, sizes = scenario.room.page_size, engine.scheduler.sizes
-    num_free, everything = engine.scheduler.memory.allocator.num_free, floor_to(sizes.num_slots, size) - size
-    require(num_free == everything, "free slots at the end", num_free, everything)
+    require_all_free(engine)
 
 
 def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario) -> None:

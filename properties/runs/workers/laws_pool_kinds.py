@@ -7,7 +7,7 @@ from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import tagged_pools
 from specsim.properties.runs.play import Play, require_in_step
 from specsim.properties.runs.scenario import Scenario
-from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags
+from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.properties.runs.workers.pool_runs import (
     COMPOSED,
@@ -19,8 +19,7 @@ from specsim.properties.runs.workers.pool_runs import (
     unmovable_runs,
 )
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
-from specsim.simulation.models.ground_truth import Prefix
-from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, PoolKind, tags_of
+from specsim.simulation.models.pool_kinds import PoolKind, tags_of
 
 OPERATIONS = (*SPINE, "move_indexer_cache", "get_recurrent_steps", "commit_recurrent_states")
 """What runs over every kind of pool call."""
@@ -51,13 +50,8 @@ def recurrent_state_is_behind_the_last_token(backend: Backend, scenario: Scenari
     for _ in play.turns():
         states = play.worker.state()["states"]
         for request in play.engine.scheduler.running:
-            text, prefix = request.fill[: request.num_committed], Prefix(scenario.model)
-            for token in text:
-                prefix.append(token)
-            last = [*([0] * CONVOLUTION_WIDTH), *text][-CONVOLUTION_WIDTH:]
-            for component, (state, expected) in enumerate(
-                zip(states, [*([fold] for fold in prefix.folds), last], strict=True)
-            ):
+            after = states_after(scenario.model, request.fill[: request.num_committed])
+            for component, (state, expected) in enumerate(zip(states, after, strict=True)):
                 got = state[request.row].tolist()
                 require(got == expected, f"states[{component}] of request {request.request_id}", got, expected)
 

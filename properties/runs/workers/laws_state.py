@@ -21,6 +21,7 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import is_telling
 
@@ -50,6 +51,14 @@ def expected_tags(model: HashModel, tokens: Sequence[int]) -> tuple[Tags, Tags]:
                 draft_folds[layer] += digest(entry)
             context = draft_folds[layer] & 0xFFFFFFFF
     return target, draft
+
+
+def states_after(model: HashModel, tokens: Sequence[int]) -> list[list[int]]:
+    """Return the recurrent states, [buffer], after some tokens: the folds of the layers, and the convolution's."""
+    prefix = Prefix(model)
+    for token in tokens:
+        prefix.append(token)
+    return [*([fold] for fold in prefix.folds), [*([0] * CONVOLUTION_WIDTH), *tokens][-CONVOLUTION_WIDTH:]]
 
 
 def check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:

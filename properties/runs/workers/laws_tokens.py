@@ -1,10 +1,16 @@
 """Laws of whole runs: what is output, what is accepted, and who owns which slot."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from specsim.conformance.backend import EAGLE_V2, Backend
+from specsim.counts import floor_to
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import scenarios
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
+from specsim.simulation.engine import Engine
+from specsim.simulation.requests import Request
 
 SPINE = (
     "fast_topk",
@@ -69,6 +75,20 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
             require(not outside, "output tokens", outside, f"below {scenario.model.vocab_size}")
 
 
+def check_map(state: Mapping[str, Any], request: Request) -> None:
+    """Raise AssertionError unless the map says of every position of a request where it lies."""
+    written = state["req_to_token"][request.row, : len(request.slots)].tolist()
+    require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
+
+
+def require_all_free(engine: Engine) -> None:
+    """Raise AssertionError unless every slot but those of the dump is free, or is the prefix cache's."""
+    memory, sizes = engine.scheduler.memory, engine.scheduler.sizes
+    free = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_cached)
+    everything = floor_to(sizes.num_slots, sizes.page_size) - sizes.page_size
+    require(free == everything, "free and cached slots at the end", free, everything)
+
+
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
     play = Play(scenario, backend)
@@ -77,11 +97,9 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
         engine.scheduler.check_ledger()
         state = engine.worker.state()
         for request in engine.scheduler.running:
-            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-            require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
+            check_map(state, request)
         require(not state["req_to_token"][0].any(), "req_to_token[0]", "written", "the padding row")
-    num_free, num_all = engine.scheduler.memory.allocator.num_free, engine.scheduler.sizes.num_slots - 1
-    require(num_free == num_all, "free slots at the end", num_free, num_all)
+    require_all_free(engine)
 
 
 def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenario) -> None:

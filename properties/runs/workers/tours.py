@@ -17,6 +17,7 @@ from specsim.properties.runs.believed import BelievedEngine, committed_slots, en
 from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.runs.play import Play, drive
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
+from specsim.properties.seeds import source_of
 from specsim.simulation.comparing.history import first_divergence
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -52,7 +53,7 @@ TourRun = tuple[str, Scenario, int | None]
 def runs_of_prompts(tour: Tour, power: int) -> Iterator[TourRun]:
     """Yield, for every place, a run that has a prompt of every length."""
     for place in Place:
-        random = Random(tour.seed)
+        random = source_of(tour.seed)
         arrivals = [Arrival(_tokens(random, length), random.choice((3, 4))) for length in sizes_up_to(power)]
         yield "prompts", _scenario(tour, arrivals, place), None
 
@@ -60,7 +61,7 @@ def runs_of_prompts(tour: Tour, power: int) -> Iterator[TourRun]:
 def runs_of_outputs(tour: Tour, power: int) -> Iterator[TourRun]:
     """Yield, for every place, a run that has an output of every length."""
     for place in Place:
-        random = Random(tour.seed)
+        random = source_of(tour.seed)
         lengths = sizes_up_to(power)
         arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), length) for length in lengths]
         yield "outputs", _scenario(tour, arrivals, place), None
@@ -77,7 +78,7 @@ def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
     for size in sorted({*sizes, *(size + 1 for size in sizes)}):
         delay = 1 if size in sizes and size > 1 else 0
         for place in Place:
-            config, random = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2), Random(tour.seed + size)
+            config, random = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2), source_of(tour.seed + size)
             long = 2 + 3 * path_width(config.num_steps)
             arrivals = [Arrival(_tokens(random, random.randint(1, SHORT)), long) for _ in range(size - 1)]
             arrivals.append(Arrival(_tokens(random, SHORT), 2, None, delay))
@@ -92,7 +93,7 @@ def runs_of_steps(tour: Tour, power: int) -> Iterator[TourRun]:
         for place in Place:
             width = path_width(num_steps)
             config = SpecConfig(2, num_steps, width + 1) if place.is_tree else SpecConfig(1, num_steps, width)
-            arrivals = (Arrival(_tokens(Random(tour.seed), 2), width + 2),)
+            arrivals = (Arrival(_tokens(source_of(tour.seed), 2), width + 2),)
             scenario = scenario_of(config, tour.model(1.0), arrivals, 1, tour.seed, is_v1=place.is_v1)
             yield f"{num_steps} steps", scenario, None
 

@@ -60,32 +60,32 @@ def _structural(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments
     return fault(dict(arguments), draw(st.integers(0, 2**16)))
 
 
-def _wrong_dtype(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    chosen = _draw_array(draw, operation, arguments)
-    if chosen is None:
-        return arguments
-    spec, index, values = chosen
-    return with_array(arguments, spec, index, values.astype(_OTHER_DTYPE.get(str(values.dtype), "float64")))
+def _of_array(change: Callable[[DrawFn, Any], Any]) -> Fault:
+    """Return the fault that one array is another: ``change`` takes it, and gives None where it stays as it is."""
+
+    def fault(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
+        chosen = _draw_array(draw, operation, arguments)
+        changed = None if chosen is None else change(draw, chosen[2])
+        return arguments if chosen is None or changed is None else with_array(arguments, *chosen[:2], changed)
+
+    return fault
 
 
-def _wrong_rank(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    chosen = _draw_array(draw, operation, arguments)
-    if chosen is None:
-        return arguments
-    spec, index, values = chosen
-    return with_array(arguments, spec, index, values[..., None] if draw(st.booleans()) else np.zeros((), values.dtype))
+def _other_dtype(draw: DrawFn, values: Any) -> Any:
+    return values.astype(_OTHER_DTYPE.get(str(values.dtype), "float64"))
 
 
-def _wrong_size(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    chosen = _draw_array(draw, operation, arguments)
-    if chosen is None or chosen[2].ndim == 0:
-        return arguments
-    spec, index, values = chosen
+def _other_rank(draw: DrawFn, values: Any) -> Any:
+    return values[..., None] if draw(st.booleans()) else np.zeros((), values.dtype)
+
+
+def _other_size(draw: DrawFn, values: Any) -> Any:
+    if values.ndim == 0:
+        return None
     axis = draw(st.integers(0, values.ndim - 1))
-    grown = np.concatenate([values, np.take(values, [-1], axis=axis)], axis=axis) if values.shape[axis] else None
-    if draw(st.booleans()) and grown is not None:
-        return with_array(arguments, spec, index, grown)
-    return with_array(arguments, spec, index, np.delete(values, slice(0, 1), axis=axis))
+    if draw(st.booleans()) and values.shape[axis]:
+        return np.concatenate([values, np.take(values, [-1], axis=axis)], axis=axis)
+    return np.delete(values, slice(0, 1), axis=axis)
 
 
 def _missing(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
@@ -154,9 +154,9 @@ def _has_bounds(spec: ArraySpec, values: Any) -> bool:
 _STRUCTURAL: Fault = _structural
 _GENERAL: tuple[Fault, ...] = (
     _entry_out_of_range,
-    _wrong_size,
-    _wrong_dtype,
-    _wrong_rank,
+    _of_array(_other_size),
+    _of_array(_other_dtype),
+    _of_array(_other_rank),
     _missing,
     _scalar_out_of_range,
 )

@@ -31,20 +31,8 @@ _DTYPES = (
     ">i8",
     ">f4",
 )
-_NO_ARRAYS: tuple[Any, ...] = (
-    None,
-    "text",
-    b"bytes",
-    3,
-    2.5,
-    True,
-    (),
-    {},
-    object(),
-    range(3),
-    np.int64(3),
-    np.float32(1),
-)
+_NOTHING: tuple[Any, ...] = (None, "text", b"bytes", 3, 2.5, True, (), {}, object(), range(3))
+_NO_ARRAYS = (*_NOTHING, np.int64(3), np.float32(1))
 _HUGE = (2**31, 2**32, 2**63 - 1, 2**63, 2**70)
 
 

@@ -57,6 +57,27 @@ def test_what_is_assigned_to_can_be_replaced():
     assert faulty(np.array([[0, 1], [0, 0], [0, 1]])).tolist() == [0, 1, 1]
 
 
+def test_a_call_gives_way_to_statements():
+    side = edit(
+        NgramSide, "self._insert(after.texts)", "self.said = 1\nself.said += 1", within="NgramSide.follow_ragged"
+    )
+    assert "said" in side.follow_ragged.__code__.co_names and "_insert" not in side.follow_ragged.__code__.co_names
+
+
+def test_a_replacement_has_numpy_and_what_it_calls():
+    def count(text):
+        return np.array(text).sum() + len(text)
+
+    side = edit(
+        StoringSide,
+        "text[-self.parameters.max_depth :]",
+        "np.array(count(text))",
+        within="StoringSide._end",
+        using=(count,),
+    )
+    assert side.__new__(side)._end([3, 4]) == 9
+
+
 @pytest.mark.parametrize(
     ("old", "times"), [("page_size + 7", 0), ("request", 12), ("cache_seqlens = 1", 0), ("req_pool_indices\nx = 1", 0)]
 )

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.operations.compact import laws as compact
-from specsim.properties.operations.draft import laws_vocabulary as draft_vocabulary
+from specsim.properties.operations.draft import laws as draft
 from specsim.properties.operations.extend import laws as extend
 from specsim.properties.operations.models.forwards import scenes
 from specsim.properties.operations.verify import laws as verify
@@ -135,7 +135,7 @@ def test_a_byte_changes_an_entry_and_no_array():
         extend.cut_prompts,
         compact.verified_windows,
         compact.permuted_pools,
-        draft_vocabulary.permuted_vocabularies,
+        draft.permuted_vocabularies,
         scenes.scenes,
     ],
 )

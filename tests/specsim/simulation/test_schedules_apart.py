@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.properties.runs.schedules.faults_loops import CuttingScheduler, RememberingScheduler
+from specsim.properties.runs.schedules.faults_loops import MUTANTS
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -25,6 +25,7 @@ CONFIG, MODEL = SpecConfig(2, 2, 4), HashModel(32, 5, 0.7)
 REQUESTS = [Request(number, (number, 3, *range(2 * number)), 9 + number) for number in range(4)]
 SIZES = PoolSizes(num_slots=33, num_rows=4, row_width=40)
 TIGHT = Schedule(promised=Fraction(0), prefill_chunk=3)
+FAULTY = {mutant.id: mutant.scheduler for mutant in MUTANTS}
 SCHEDULES = {
     "in turn": TIGHT,
     "overlapped": replace(TIGHT, is_overlapped=True, stream_seed=2),
@@ -148,8 +149,8 @@ def test_the_runs_retract_so_that_schedules_do_differ():
         (Leaking, "Memory", "free slots"),
         (Crediting, "Request", "output"),
         (Sharing, "Request", "output"),
-        (RememberingScheduler, "Request", "output"),
-        (CuttingScheduler, "Request", "output"),
+        (FAULTY["OWN-1191"], "Request", "output"),
+        (FAULTY["OWN-1193"], "Request", "output"),
     ],
 )
 def test_what_a_scheduler_does_wrong_diverges_in_lockstep(make_scheduler, phase, field):

@@ -149,21 +149,16 @@ def page_size_does_not_matter(backend: Backend, scene: Case) -> None:
     page_size = int(random.integers(2, 4))
     lengths = [len(tokens) for tokens in scene["tokens"]]
     needed = [-(-length // page_size) for length in lengths]
-    pages = split_rows(1 + random.permutation(sum(needed)), needed)
+    parts = split_rows(1 + random.permutation(sum(needed)), needed)
     page_table = np.zeros((len(lengths), max(needed)), dtype=np.int32)
     slots = []
-    for request, mine in enumerate(pages):
+    for request, mine in enumerate(parts):
         page_table[request, : len(mine)] = mine
         slots.append((mine[:, None] * page_size + np.arange(page_size)).reshape(-1)[: lengths[request]])
     paged = {**scene, "num_slots": (sum(needed) + 1) * page_size}
-    asked = {
-        "kv_buffers": empty_pool(paged),
-        "input_ids": np.concatenate(scene["tokens"]),
-        "tree_mask": None,
-        **layout(slots, [0] * len(lengths), lengths),
-    }
-    asked.update(page_table=page_table, page_size=page_size)
-    got = outputs_of(backend, "target_forward", asked)["hidden_states"]
+    asked = {"kv_buffers": empty_pool(paged), "input_ids": np.concatenate(scene["tokens"]), "tree_mask": None}
+    pages = {**layout(slots, [0] * len(lengths), lengths), "page_table": page_table, "page_size": page_size}
+    got = outputs_of(backend, "target_forward", {**asked, **pages})["hidden_states"]
     require_equal(f"the states in pages of {page_size}", got, states)
 
 
@@ -171,11 +166,7 @@ def padded_rows_write_only_the_dump_slot(backend: Backend, scene: Case) -> None:
     """A padding request beside the live ones changes neither their states nor any slot but 0."""
     lengths = [len(tokens) for tokens in scene["tokens"]]
     live = prefill(backend, scene)
-    padded = {
-        **scene,
-        "tokens": [*scene["tokens"], np.zeros(2, dtype=np.int64)],
-        "slots": [*scene["slots"], np.zeros(2, dtype=np.int64)],
-    }
+    padded = {**scene, **{name: [*scene[name], np.zeros(2, dtype=np.int64)] for name in ("tokens", "slots")}}
     both = prefill(backend, padded)
     rows = sum(lengths)
     require_equal("the states beside a padded row", both["hidden_states"][:rows], live["hidden_states"])

@@ -4,39 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, returning
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Named, given, mutants_of, returning, with_arguments
 from specsim.properties.mutants.tables import newest_key_unseen
 
 Array = Any
-
-
-def _position_of_the_key(arguments: Named) -> None:
-    arguments["positions"] = np.maximum(arguments["positions"] - 1, 0)
-
-
-def _always_the_seed(arguments: Named) -> None:
-    arguments["positions"], arguments["depth"] = arguments["positions"] + arguments["depth"] - 1, 1
-
-
-def _never_the_seed(correct: Function, arguments: Named) -> Any:
-    """At depth 1, take the keys for what is still to be added."""
-    if arguments["depth"] == 1:
-        arguments["depth"], arguments["positions"] = 2, np.maximum(arguments["positions"] - 1, 0)
-    return correct(**arguments)
-
-
-def _values_unread(arguments: Named) -> None:
-    arguments["kv_buffers"] = [buffer for buffer in arguments["kv_buffers"][::2] for _ in (0, 1)]
-
-
-def _first_layer_for_all(arguments: Named) -> None:
-    buffers = arguments["kv_buffers"]
-    arguments["kv_buffers"] = list(buffers[:2]) * (len(buffers) // 2)
-
-
-def _words_in_turn(arguments: Named) -> None:
-    layers, num_words = arguments["target_layers"], arguments["hidden_states"].shape[1] - 1
-    arguments["target_layers"] = np.arange(len(layers), dtype=np.int64) % num_words
 
 
 def _keys_of_the_first(arguments: Named) -> None:
@@ -46,36 +18,33 @@ def _keys_of_the_first(arguments: Named) -> None:
     arguments["kv_indptr"] = (np.arange(count + 1) * len(first)).astype(np.int32)
 
 
-def _whole_state_carried(outputs: Named, arguments: Named) -> None:
-    outputs["next_hidden_states"] = outputs["foreseen_hidden_states"].copy()
-
-
-def _seed_carried(outputs: Named, arguments: Named) -> None:
-    outputs["next_hidden_states"] = arguments["hidden_states"].copy()
-
-
-def _foreseen_without_the_keys(outputs: Named, arguments: Named) -> None:
-    outputs["foreseen_hidden_states"] = outputs["next_hidden_states"].copy()
-
-
 def _token_written(outputs: Named, arguments: Named) -> None:
     for buffer in arguments["kv_buffers"][:1]:
         buffer[arguments["kv_indices"][arguments["kv_indptr"][1:] - 1], 1] = arguments["input_ids"]
 
 
-_FORWARD = "frozen_kv_draft_forward"
+_position_of_the_key = with_arguments(positions=lambda positions: np.maximum(positions - 1, 0))
+_values_unread = edited("read_digests(kv_buffers, sight)", "read_digests(np.repeat(kv_buffers[::2], 2, axis=0), sight)")
+_words_in_turn = edited(
+    "enumerate(target_layers.tolist())", "enumerate(np.arange(axes['layer']) % (hidden_states.shape[1] - 1))"
+)
+_RETURNED = "FrozenKvDraftForwardOutputs((foreseen - known) & MASK, foreseen, digest_rows(folds))"
+_never_the_seed = edited("differs * GOLDEN if depth == 1 else folds[:, layer]", "folds[:, layer]")
+_seed_carried = edited("(foreseen - known) & MASK", "hidden_states.copy()")
+_foreseen_without_the_keys = edited(_RETURNED, _RETURNED.replace("foreseen, ", "(foreseen - known) & MASK, "))
 
-MUTANTS = (
-    Mutant("OWN-2620", _FORWARD, "A token stands one position too early.", given(_position_of_the_key)),
-    Mutant("OWN-2621", _FORWARD, "Every forward takes its state for a seed.", given(_always_the_seed)),
-    Mutant("OWN-2622", _FORWARD, "The seed is taken for what a forward carried on.", answering(_never_the_seed)),
-    Mutant("OWN-2623", _FORWARD, "Values are not read.", given(_values_unread)),
-    Mutant("OWN-2624", _FORWARD, "All draft layers read the first one's entries.", given(_first_layer_for_all)),
-    Mutant("OWN-2625", _FORWARD, "Draft layers stand for the target's in turn.", given(_words_in_turn)),
-    Mutant("OWN-2626", _FORWARD, "The newest key is not seen.", given(newest_key_unseen)),
-    Mutant("OWN-2627", _FORWARD, "All beams see the keys of the first.", given(_keys_of_the_first)),
-    Mutant("OWN-2628", _FORWARD, "What the keys come to is carried on, too.", returning(_whole_state_carried)),
-    Mutant("OWN-2629", _FORWARD, "The state that was given is carried on.", returning(_seed_carried)),
-    Mutant("OWN-2630", _FORWARD, "What the keys come to is left out.", returning(_foreseen_without_the_keys)),
-    Mutant("OWN-2631", _FORWARD, "A new entry is written over the last key.", returning(_token_written)),
+MUTANTS = mutants_of(
+    "frozen_kv_draft_forward",
+    ("OWN-2620", "A token stands one position too early.", _position_of_the_key),
+    ("OWN-2621", "Every forward takes its state for a seed.", edited("depth == 1", "True")),
+    ("OWN-2622", "The seed is taken for what a forward carried on.", _never_the_seed),
+    ("OWN-2623", "Values are not read.", _values_unread),
+    ("OWN-2624", "All draft layers read the first one's entries.", edited("digests(layer)", "digests(0)")),
+    ("OWN-2625", "Draft layers stand for the target's in turn.", _words_in_turn),
+    ("OWN-2626", "The newest key is not seen.", given(newest_key_unseen)),
+    ("OWN-2627", "All beams see the keys of the first.", given(_keys_of_the_first)),
+    ("OWN-2628", "What the keys come to is carried on, too.", edited("foreseen - known", "foreseen")),
+    ("OWN-2629", "The state that was given is carried on.", _seed_carried),
+    ("OWN-2630", "What the keys come to is left out.", _foreseen_without_the_keys),
+    ("OWN-2631", "A new entry is written over the last key.", returning(_token_written)),
 )

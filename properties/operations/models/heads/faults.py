@@ -1,22 +1,21 @@
 """Faults in the heads of the models."""
 
-from typing import Any
-
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, returning, with_arguments, with_outputs
-
-Array = Any
+from specsim.properties.mutants.record import (
+    Named,
+    given,
+    mutants_by_operation,
+    returning,
+    with_arguments,
+    with_outputs,
+)
 
 
 def _last_layer_ignored(arguments: Named) -> None:
     states = arguments["hidden_states"].copy()
     states[:, -2] = 0
     arguments["hidden_states"] = states
-
-
-def _second_best_first(outputs: Named, arguments: Named) -> None:
-    outputs["probabilities"] = -np.sort(-outputs["probabilities"], axis=1)
 
 
 def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
@@ -26,52 +25,33 @@ def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
     outputs["logits"] = np.where(logits == least, least - (order - 1), logits).astype(np.float32)
 
 
-def _hostile_to_none(arguments: Named) -> None:
-    arguments["agreement"] = max(arguments["agreement"], 0)
+_coarse = with_outputs(probabilities=lambda chances: np.floor(chances * 64) / np.float32(64))
+_shortest_first = with_arguments(ngram_counts=lambda counts: counts[::-1].copy())
+_hashed_bits_above = with_outputs(logits=lambda logits: logits ^ ((logits & 0xFF) << 8))
+_sorted = with_outputs(probabilities=lambda chances: -np.sort(-chances))
+_never_sure = with_arguments(agreement=lambda share: min(share, 2**30))
 
-
-def _never_sure(arguments: Named) -> None:
-    arguments["agreement"] = min(arguments["agreement"], 2**30)
-
-
-def _coarse(outputs: Named, arguments: Named) -> None:
-    outputs["probabilities"] = np.floor(outputs["probabilities"] * 64).astype(np.float32) / np.float32(64)
-
-
-def _cache_ignored(arguments: Named) -> None:
-    arguments["context"] = np.zeros_like(arguments["context"])
-
-
-def _shortest_context_first(arguments: Named) -> None:
-    arguments["ngram_counts"] = arguments["ngram_counts"][::-1].copy()
-
-
-def _hashed_bits_above(outputs: Named, arguments: Named) -> None:
-    outputs["logits"] = outputs["logits"] ^ ((outputs["logits"] & 0xFF) << 8)
-
-
-def _unnormalized(outputs: Named, arguments: Named) -> None:
-    outputs["probabilities"] = outputs["probabilities"] * np.float32(2)
-
-
-_LOGITS = "hash_target_logits"
-_DRAFT = "hash_draft_probabilities"
-_TEXT = "text_target_logits"
-_TEXT_DRAFT = "text_draft_probabilities"
-
-MUTANTS = (
-    Mutant("OWN-111", _LOGITS, "Token ids do not break ties.", with_outputs(logits=lambda logits: logits >> 10 << 10)),
-    Mutant("OWN-112", _LOGITS, "The last layer's fold is ignored.", given(_last_layer_ignored)),
-    Mutant("OWN-113", _LOGITS, "The seed is ignored.", with_arguments(seed=0)),
-    Mutant("OWN-114", _DRAFT, "Probabilities come sorted, not by token.", returning(_second_best_first)),
-    Mutant("OWN-115", _DRAFT, "A hostile draft is a random one.", given(_hostile_to_none)),
-    Mutant("OWN-116", _DRAFT, "A perfect draft is right now and then.", given(_never_sure)),
-    Mutant("OWN-117", _DRAFT, "Probabilities are coarse.", returning(_coarse)),
-    Mutant("OWN-118", _DRAFT, "The draft cache plays no part.", given(_cache_ignored)),
-    Mutant("OWN-119", _TEXT, "The shortest context weighs most.", given(_shortest_context_first)),
-    Mutant("OWN-120", _TEXT, "Ties are not broken.", with_outputs(logits=lambda logits: logits >> 8 << 8)),
-    Mutant("OWN-121", _TEXT, "Hashed bits disturb the counts.", returning(_hashed_bits_above)),
-    Mutant("OWN-122", _TEXT_DRAFT, "Shares add up to 2.", returning(_unnormalized)),
-    Mutant("OWN-123", _TEXT_DRAFT, "The draft cache plays no part.", given(_cache_ignored)),
-    Mutant("OWN-355", "hash_sampling_logits", "The last tokens keep falling apart.", returning(_least_logit_uncapped)),
+MUTANTS = mutants_by_operation(
+    hash_target_logits=(
+        ("OWN-111", "Token ids do not break ties.", with_outputs(logits=lambda logits: logits >> 10 << 10)),
+        ("OWN-112", "The last layer's fold is ignored.", given(_last_layer_ignored)),
+        ("OWN-113", "The seed is ignored.", with_arguments(seed=0)),
+    ),
+    hash_draft_probabilities=(
+        ("OWN-114", "Probabilities come sorted, not by token.", _sorted),
+        ("OWN-115", "A hostile draft is a random one.", with_arguments(agreement=lambda share: max(share, 0))),
+        ("OWN-116", "A perfect draft is right now and then.", _never_sure),
+        ("OWN-117", "Probabilities are coarse.", _coarse),
+        ("OWN-118", "The draft cache plays no part.", with_arguments(context=np.zeros_like)),
+    ),
+    text_target_logits=(
+        ("OWN-119", "The shortest context weighs most.", _shortest_first),
+        ("OWN-120", "Ties are not broken.", with_outputs(logits=lambda logits: logits >> 8 << 8)),
+        ("OWN-121", "Hashed bits disturb the counts.", _hashed_bits_above),
+    ),
+    text_draft_probabilities=(
+        ("OWN-122", "Shares add up to 2.", with_outputs(probabilities=lambda chances: chances * np.float32(2))),
+        ("OWN-123", "The draft cache plays no part.", with_arguments(context=np.zeros_like)),
+    ),
+    hash_sampling_logits=(("OWN-355", "The last tokens keep falling apart.", returning(_least_logit_uncapped)),),
 )

@@ -1,12 +1,11 @@
 """Laws of the heads: what the target prefers, and how far the draft model agrees."""
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.hashing import BROKEN, GOLDEN, mix
 from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
-from specsim.properties.operations.models.heads import strategy as heads_strategies
+from specsim.properties.operations.models.heads import strategy as strategies
 
 # NOTE: restated and not imported: what a draft model that always, or never, agrees is asked for.
 ALWAYS = 2**32
@@ -16,9 +15,8 @@ NEVER = -1
 def hash_logits_have_no_ties(backend: Backend, case: Case) -> None:
     """The logits of a row differ, and the token id is their low ten bits."""
     logits = outputs_of(backend, "hash_target_logits", case)["logits"]
-    require_equal(
-        "the low bits of the logits", logits % 1024, np.broadcast_to(np.arange(logits.shape[1]), logits.shape)
-    )
+    tokens = np.broadcast_to(np.arange(logits.shape[1]), logits.shape)
+    require_equal("the low bits of the logits", logits % 1024, tokens)
     require(bool((logits >= 0).all() and (logits < 2**32).all()), "the logits", "some", "32-bit words")
 
 
@@ -50,10 +48,8 @@ def hostile_draft_never_proposes_the_targets_choice(backend: Backend, case: Case
     best = _target_choice(backend, case)
     hostile = outputs_of(backend, "hash_draft_probabilities", {**case, "agreement": NEVER})["probabilities"]
     require_equal("the probability of the target's choice", hostile[np.arange(len(best)), best], np.zeros(len(best)))
-    has_proposal = (hostile > 0).any(axis=1)
-    require(
-        case["vocab_size"] < 3 or has_proposal.all(), "a hostile draft", "without a proposal", "one with a proposal"
-    )
+    has_proposal = case["vocab_size"] < 3 or (hostile > 0).any(axis=1).all()
+    require(has_proposal, "a hostile draft", "without a proposal", "one with a proposal")
 
 
 def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> None:
@@ -64,9 +60,8 @@ def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> N
             continue
         numerators = row * 2**24
         require_equal("the numerators", numerators, np.floor(numerators))
-        require(
-            bool((row >= 0).all() and (row < 1).all()), "a probability", [row.min(), row.max()], "from 0 to below 1"
-        )
+        is_inside = bool((row >= 0).all() and (row < 1).all())
+        require(is_inside, "a probability", [row.min(), row.max()], "from 0 to below 1")
         positive = numerators[numerators > 0]
         require_equal("the number of distinct probabilities", len(np.unique(positive)), len(positive))
 
@@ -158,27 +153,24 @@ def _counts_after(case: Case) -> list[Array]:
     return rows
 
 
-def _drafts() -> SearchStrategy[Case]:
-    return heads_strategies.hash_draft_probabilities()
-
-
 _LOGITS = ("hash_target_logits",)
 _SAMPLING = ("hash_sampling_logits", "hash_target_logits")
 _DRAFT = ("hash_draft_probabilities",)
 _TEXT = ("text_target_logits",)
 _TEXT_DRAFT = ("text_draft_probabilities",)
+_drafts = strategies.hash_draft_probabilities
 
 PROPERTIES = (
-    state("heads", hash_logits_have_no_ties, heads_strategies.hash_target_logits, _LOGITS),
-    state("heads", logits_depend_on_every_fold_and_the_seed, heads_strategies.hash_target_logits, _LOGITS),
+    state("heads", hash_logits_have_no_ties, strategies.hash_target_logits, _LOGITS),
+    state("heads", logits_depend_on_every_fold_and_the_seed, strategies.hash_target_logits, _LOGITS),
     state("heads", perfect_draft_prefers_the_targets_choice, _drafts, (*_DRAFT, *_LOGITS), "P06"),
     state("heads", hostile_draft_never_proposes_the_targets_choice, _drafts, (*_DRAFT, *_LOGITS), "P07"),
     state("heads", hash_probabilities_are_distinct_fractions, _drafts, _DRAFT),
     state("heads", draft_choice_depends_on_its_cache, _drafts, _DRAFT, "P49"),
-    state("heads", sampling_logits_follow_the_targets_order, heads_strategies.hash_sampling_logits, _SAMPLING),
-    state("heads", sampling_probabilities_are_powers_of_two, heads_strategies.hash_sampling_logits, _SAMPLING[:1]),
-    state("heads", text_target_prefers_the_longest_context, heads_strategies.text_target_logits, _TEXT),
-    state("heads", text_ties_are_broken_by_the_state, heads_strategies.text_target_logits, _TEXT),
-    state("heads", text_draft_shares_the_weight, heads_strategies.text_draft_probabilities, _TEXT_DRAFT),
-    state("heads", text_draft_depends_on_its_cache, heads_strategies.text_draft_probabilities, _TEXT_DRAFT, "P49"),
+    state("heads", sampling_logits_follow_the_targets_order, strategies.hash_sampling_logits, _SAMPLING),
+    state("heads", sampling_probabilities_are_powers_of_two, strategies.hash_sampling_logits, _SAMPLING[:1]),
+    state("heads", text_target_prefers_the_longest_context, strategies.text_target_logits, _TEXT),
+    state("heads", text_ties_are_broken_by_the_state, strategies.text_target_logits, _TEXT),
+    state("heads", text_draft_shares_the_weight, strategies.text_draft_probabilities, _TEXT_DRAFT),
+    state("heads", text_draft_depends_on_its_cache, strategies.text_draft_probabilities, _TEXT_DRAFT, "P49"),
 )
