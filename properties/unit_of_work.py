@@ -72,11 +72,15 @@ def broken_from(outcome: Mapping[str, Any]) -> BrokenUnit | None:
 
 
 def broken_by(lost: Lost) -> BrokenUnit:
-    """Return the failure of a unit whose process crashed or hung, with the call and the action where they are known."""
-    called = f" in {lost.call[0]}" if lost.call is not None and lost.call[0] else ""
-    place = f", action {lost.example}" if lost.example else ""
-    sign = SIGNS.get(lost.fate, Replay.CRASHED.value)
-    return BrokenUnit(f"{sign}{called}{place}: {' '.join(lost.words.split())}", is_lost=True)
+    """Return the failure of a unit whose process crashed or hung."""
+    return BrokenUnit(lost_in_words(lost.fate, lost.words, lost.call, lost.example), is_lost=True)
+
+
+def lost_in_words(fate: Fate, words: str, call: tuple[str, Any] | None, example: int) -> str:
+    """Return how a process crashed or hung, with the call and the action where they are known."""
+    called = f" in {call[0]}" if call is not None and call[0] else ""
+    place = f", action {example}" if example else ""
+    return f"{SIGNS.get(fate, Replay.CRASHED.value)}{called}{place}: {' '.join(words.split())}"
 
 
 def stopped_by(error: CannotStart) -> str:

@@ -1,18 +1,18 @@
 """One history of a cell: requests, then whatever a soak does, until it has come to all that its cell is there for."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
-from specsim.conformance.isolation.heartbeat import staying
 from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.seeds import source_of
-from specsim.properties.soak.asked import Asked
-from specsim.properties.soak.history import Failure, build_machine, failure_of, finish, take_turn
+from specsim.properties.soak.history import Failure, run_course
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, draw_action
 from specsim.properties.soak.subject import Subject
@@ -68,32 +68,22 @@ def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     setup = draw_setup(cell, random, brought=subject.brought(cell.algorithm))
     opening = [draw_request(setup, random) for _ in range(LEAST["requests"])]
     num_steps = random.randint(1, 3)
-    actions: list[Action] = []
-    machine: Machine | None = None
-    error: Exception | None = None
-    try:
-        with staying(setup.worker_name):
-            machine = build_machine(subject, setup)
-            first = [
-                *(Action("admit", asked) for asked in opening[:-1]),
-                *[STEP] * num_steps,
-                Action("admit", opening[-1]),
-            ]
-            while first or (not _has_all(machine, cell) and len(actions) < MOST_ACTIONS):
-                actions.append(first.pop(0) if first else draw_action(random, machine))
-                take_turn(machine, actions[-1])
-            for asked in _following(machine, random):
-                actions.append(Action("admit", asked))
-                take_turn(machine, actions[-1])
-            finish(machine)
-    except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
-        error = caught
-    tried = Tried()
-    if machine is not None:
-        tried.counts, tried.num_leaked = count_events(machine), machine.num_leaked
-    if error is not None:
-        tried.failure = failure_of(setup, actions, error)
+    first = [*(Action("admit", asked) for asked in opening[:-1]), *[STEP] * num_steps, Action("admit", opening[-1])]
+    course = run_course(subject, setup, partial(_choose, cell, first, random))
+    tried = Tried(failure=course.failure)
+    if course.machine is not None:
+        tried.counts, tried.num_leaked = count_events(course.machine), course.machine.num_leaked
     return tried
+
+
+def _choose(cell: Cell, first: Sequence[Action], random: Random, machine: Machine) -> Iterator[Action]:
+    """Yield some actions, then any until a history has come to all that its cell asks for, then what goes on."""
+    yield from first
+    for _ in range(MOST_ACTIONS - len(first)):
+        if not shortfalls(count_events(machine), cell):
+            break
+        yield draw_action(random, machine)
+    yield from (Action("admit", asked) for asked in _following(machine, random))
 
 
 def count_events(machine: Machine) -> Counter[str]:
@@ -130,14 +120,10 @@ def shortfalls(counts: Mapping[str, int], cell: Cell) -> list[str]:
     ]
 
 
-def _following(machine: Machine, random: Random) -> Iterator[Asked]:
+def _following(machine: Machine, random: Random) -> Iterator[Arrival]:
     """Yield prompts that continue the texts of some that ended, where texts are kept."""
     ended = [one for one in machine.engine.scheduler.finished if one.finish_reason is not FinishReason.ABORT]
-    texts = [one.fill for one in ended if len(one.fill) <= machine.setup.longest_prompt - MOST_FOLLOWING]
+    texts = [one.fill for one in ended if len(one.fill) <= machine.setup.texts.longest_prompt - MOST_FOLLOWING]
     if machine.setup.schedule.has_prefix_cache:
         for text in texts[:MOST_CONTINUED]:
             yield draw_following(machine.setup, text, random)
-
-
-def _has_all(machine: Machine, cell: Cell) -> bool:
-    return not shortfalls(count_events(machine), cell)

@@ -14,13 +14,12 @@ from specsim.algorithms import DRAFTERS, Drafter
 from specsim.assertion import require
 from specsim.config import SpecConfig
 from specsim.conformance.calls import CallsByName
-from specsim.conformance.completed import Completed
-from specsim.counts import ceil_to
 from specsim.host.acceptance import Acceptance
 from specsim.properties.distribution import Outcome
 from specsim.properties.laws.frequencies import sequential_law
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
+from specsim.properties.runs.play import loop_on, parts_of
 from specsim.properties.runs.sampling.drawn_runs import drawn_alone
 from specsim.properties.runs.sampling.forks import Run, seeds_of, total
 from specsim.properties.runs.sampling.laws_sampled import ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH
@@ -28,15 +27,12 @@ from specsim.properties.runs.sampling.sampled_law import NUM_TOKENS, Sampled
 from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import chains_of
 from specsim.properties.soak.history import describe
-from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
-from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.frozen import accepting_unread_states
-from specsim.simulation.pools import decode_sizes
 
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
 """Drafts of few nodes: every node has a coin, and the cells of all of them are multiplied."""
@@ -125,7 +121,7 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
         if brought is not None:
             num_outcomes = _check_frequencies(subject, setup, sampled, seed)
             return replace(tried, num_outcomes=num_outcomes, num_seeded=num_outcomes)
-        if setup.acceptance is Acceptance.TARGET_DRAW:
+        if setup.drafting.acceptance is Acceptance.TARGET_DRAW:
             return _follow_draws(subject, setup, sampled, tried)
         is_own = subject.has_own_worker(setup)
         runs = _runs_of_the_reference(cell, seed) if is_own else _all_runs(subject, cell, seed)
@@ -160,14 +156,12 @@ def draw_law(cell: Cell, seed: int, brought: Drafter | None = None) -> tuple[Set
     prompt = tuple(random.randrange(VOCABULARY) for _ in range(end - distance))
     sampled = Sampled(setup.model, prompt, is_continued=cell.prefix_cache)
     longest = max(len(prompt), len(sampled.neighbour))
-    return with_room(replace(setup, longest_prompt=longest, longest_output=NUM_TOKENS), 2), sampled
+    return with_room(setup.having(longest_prompt=longest, longest_output=NUM_TOKENS), 2), sampled
 
 
 def with_room(setup: Setup, max_batch: int) -> Setup:
     """Return a setup in which so many requests run at once."""
-    longest = setup.longest_prompt + setup.longest_output
-    width = ceil_to(required_row_width(longest, decode_sizes(setup.config), setup.page_size), setup.page_size)
-    return replace(setup, max_batch=max_batch, num_spare_slots=max_batch * width)
+    return setup.having(max_batch=max_batch).with_spare(max_batch)
 
 
 @lru_cache(maxsize=4)
@@ -181,17 +175,17 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
     setup, sampled = draw_law(cell, seed)
 
     def make_engine(operations: CallsByName) -> Engine:
-        return engine_around(reference_loop(setup, operations=operations), setup, setup.schedule, subject)
+        return engine_around(loop_on(setup, operations), setup, subject)
 
-    return tuple(sampled.runs(Completed(subject.backend, REFERENCE), make_engine))
+    return tuple(sampled.runs(parts_of(subject.backend), make_engine))
 
 
 def _follow_draws(subject: Subject, setup: Setup, sampled: Sampled, tried: LawResult) -> LawResult:
     """Return what came of some seeds; raise AssertionError unless each outputs what the target draws alone by it."""
     roomy = with_room(setup, NUM_DRAWS + 1)
-    engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+    engine = engine_around(subject.worker(roomy), roomy, subject)
     outputs = sampled.play(engine, range(NUM_DRAWS))
-    operations = Completed(subject.backend, REFERENCE)
+    operations = parts_of(subject.backend)
     for seed, output in enumerate(outputs):
         asked = replace(sampled.sampling, seed=seed)
         expected = drawn_alone(operations, setup.model, sampled.prompt, asked, sampled.num_tokens)
@@ -218,7 +212,7 @@ def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequenc
     together = [[place] for place in range(len(runs))] if has_company else [[*range(len(runs))]]
     for places in together:
         roomy = with_room(setup, len(places) + 1)
-        engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+        engine = engine_around(subject.worker(roomy), roomy, subject)
         for place, got in zip(places, sampled.play(engine, [seeds[place] for place in places]), strict=True):
             expected, weight = runs[place].outcome, runs[place].weight
             what = f"output of seed {seeds[place]}, one of the {weight} that lead to one text"
@@ -234,7 +228,7 @@ def _check_frequencies(subject: Subject, setup: Setup, sampled: Sampled, seed: i
         found = Counter[Outcome]()
         for start in range(0, most, SEEDS_IN_A_BATCH):
             first = seed % 2**16 + (look << 20) + start
-            engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+            engine = engine_around(subject.worker(roomy), roomy, subject)
             found.update(sampled.play(engine, range(first, first + min(SEEDS_IN_A_BATCH, most - start))))
         seen.update(found)
         return found

@@ -102,7 +102,7 @@ def _called(setup: Setup) -> str:
 def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker) -> Refusal | None:
     setup = draw_setup(cell, source_of(0), brought=subject.brought(cell.algorithm))
     try:
-        engine_around(worker, setup, setup.schedule, subject)
+        engine_around(worker, setup, subject)
     except SpecRejection as rejection:
         return Refusal("engine", str(rejection))
     return None

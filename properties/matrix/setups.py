@@ -3,21 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import SpecConfig
-from specsim.counts import ceil_to
 from specsim.host.acceptance import Acceptance
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.runs.steps.budget_runs import OfSurvivals
-from specsim.properties.soak.asked import Asked, draw_asked, with_rules
+from specsim.properties.soak.asked import draw_arrival, with_rules
 from specsim.properties.soak.drafters import chains_of, draw_model, parameters_of, vocab_size_of
-from specsim.properties.soak.setups import Setup
-from specsim.simulation.memory import required_row_width
+from specsim.properties.soak.setups import Setup, setup_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
-from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.verification import FixedBudget, Verification, VerifyMode
 
@@ -59,71 +58,61 @@ def draw_setup(
     longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
     model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=vocab_size or vocab_size_of(drafter))
     model = draw_model(drafter, model, random)
-    parameters, own = None, parameters_of(drafter)
-    if own is not None:
-        parameters = own.draw(config, random)
-        config = parameters.config
-    width = required_row_width(longest_prompt + LONGEST_OUTPUT, decode_sizes(config), page_size)
-    return Setup(
-        config=config,
-        model=model,
-        max_batch=max_batch,
-        schedule=Schedule(
-            is_overlapped=cell.overlap,
-            prefill_chunk=max(page_size, 3) + random.choice((0, 1, 2)) if cell.chunking else None,
-            stream_seed=random.randrange(1 << 16),
-            has_prefix_cache=cell.prefix_cache,
-            verification=_draw_verification(cell, random),
-        ),
+    own = parameters_of(drafter)
+    drafting: Any = config if own is None else own.draw(config, random)
+    schedule = Schedule(
+        is_overlapped=cell.overlap,
+        prefill_chunk=max(page_size, 3) + random.choice((0, 1, 2)) if cell.chunking else None,
+        stream_seed=random.randrange(1 << 16),
+        has_prefix_cache=cell.prefix_cache,
+        verification=_draw_verification(cell, random),
+    )
+    return setup_of(
+        drafting,
+        model,
+        max_batch,
+        schedule,
         is_v1=cell.worker == "v1",
         longest_prompt=longest_prompt,
         longest_output=LONGEST_OUTPUT,
-        num_spare_slots=(max_batch - 1) * ceil_to(width, page_size),
         shuffle_seed=random.randrange(1 << 16),
         page_size=page_size,
         shared=tuple(random.randrange(model.vocab_size) for _ in range(longest_prompt)),
         compares_drafts=True,
-        algorithm=cell.algorithm,
+        drafter=cell.algorithm,
         brought=brought,
-        parameters=parameters,
         has_sampling=not cell.is_coin_by_token,
         acceptance=Acceptance(cell.acceptance),
-    )
+    ).with_spare(max_batch - 1)
 
 
-def draw_request(setup: Setup, random: Random) -> Asked:
+def draw_request(setup: Setup, random: Random) -> Arrival:
     """Draw a request whose prompt has all of a chunk or page after it, and begins like the others."""
-    asked = draw_asked(random, setup)
-    page_size, chunk = setup.page_size, setup.schedule.prefill_chunk or 0
+    asked = draw_arrival(random, setup)
+    page_size, chunk = setup.room.page_size, setup.schedule.prefill_chunk or 0
     around = max(random.choice((1, 2)) * page_size, chunk) + random.choice((1, 2, 3, 5))
     length = min(around, _longest_first(page_size))
     num_shared = random.choice((length - 1, min(page_size + 2, length - 1)))
     own = tuple(random.randrange(setup.model.vocab_size) for _ in range(length - num_shared))
-    longer = replace(
-        asked,
-        prompt=(*setup.shared[:num_shared], *own),
-        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
-        context_limit=None,
-    )
-    return with_rules(longer, setup)
+    return _longer(asked, (*setup.texts.shared[:num_shared], *own), setup)
 
 
-def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
+def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Arrival:
     """Draw a request that goes on where a text ended, as the next turn of a conversation does.
 
     What somebody cached after that end is under the tokens that were rejected, or under no tokens at all.
     """
-    asked = draw_asked(random, setup)
+    asked = draw_arrival(random, setup)
     more = [
         random.choice((0, random.randrange(setup.model.vocab_size))) for _ in range(random.randint(1, MOST_FOLLOWING))
     ]
-    longer = replace(
-        asked,
-        prompt=(*text, *more),
-        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
-        context_limit=None,
-    )
-    return with_rules(longer, setup)
+    return _longer(asked, (*text, *more), setup)
+
+
+def _longer(asked: Arrival, prompt: tuple[int, ...], setup: Setup) -> Arrival:
+    """Return a request with another prompt and a longer output."""
+    max_new_tokens = max(asked.max_new_tokens, SHORTEST_OUTPUT)
+    return with_rules(replace(asked, prompt=prompt, max_new_tokens=max_new_tokens, context_limit=None), setup)
 
 
 def _draw_verification(cell: Cell, random: Random) -> Verification | None:

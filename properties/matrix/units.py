@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
 from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.matrix.subjects import load_subject
+from specsim.properties.soak.history import replay
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.unit_of_work import PlainOutcome, require_device
@@ -93,7 +94,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
         tried.drafts = drafts.public()
         ran = dict(subject.backend.uses - before) if tried.counts["iterations"] else {}
         if tried.failure is not None and limits.replays:
-            tried = replace(tried, failure=shrink(subject, tried.failure, limits.replays))
+            tried = replace(tried, failure=shrink(tried.failure, partial(replay, subject), limits.replays))
         outcome = tried.as_plain()
     if outcome["failure"] is not None:
         require_device(subject.backend)

@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from specsim.assertion import require
+from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.host.acceptance import Acceptance
-from specsim.host.stopping import FinishReason
+from specsim.host.stopping import Finish, FinishReason, StopRules
 from specsim.phases import Phase, VerifyInput
 from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.scenario import Scenario
@@ -72,6 +73,8 @@ class Play:
         What runs in the place of the implementation's own worker.
     has_own_scheduler : bool
         Whether the implementation's scheduler takes the place of ours, if it has one.
+    make_scheduler : callable
+        Makes the scheduler where it is not the implementation's.
     wrap : callable
         What the worker gets of its model.
     options : mapping
@@ -91,6 +94,7 @@ class Play:
         operations: CallsByName | None = None,
         worker: Worker | None = None,
         has_own_scheduler: bool = False,
+        make_scheduler: Callable[..., Any] = Scheduler,
         observer: Observer = ignore,
         wrap: Wrap | None = None,
         options: Mapping[str, Any] = NO_OPTIONS,
@@ -115,7 +119,7 @@ class Play:
             schedule=schedule,
             operations=operations,
             observer=observer,
-            make_scheduler=backend.make_scheduler(Scheduler) if backend and has_own_scheduler else Scheduler,
+            make_scheduler=backend.make_scheduler(Scheduler) if backend and has_own_scheduler else make_scheduler,
         )
 
     @property
@@ -243,15 +247,22 @@ def parts_of(backend: Backend) -> Completed:
 
 
 def loop_on(
-    scenario: Scenario, operations: CallsByName | None = None, wrap: Wrap | None = None, **options: Any
+    scenario: Scenario,
+    operations: CallsByName | None = None,
+    wrap: Wrap | None = None,
+    sizes: PoolSizes | None = None,
+    **options: Any,
 ) -> Worker:
-    """Return the reference's loop of a scenario on some operations; the oracle's own without any."""
+    """Return the reference's loop of a scenario on some operations; the oracle's own without any.
+
+    Its pools have the sizes of the scenario unless others are given.
+    """
     model: Any = _described(scenario, load_model(scenario.model, operations))
     options |= rule_of(scenario)
     if operations is not None:
         options["operations"] = operations
     loop = loop_of(scenario.worker_name)
-    worker: Worker = loop(scenario.drafting.sizes, wrap(model) if wrap else model, scenario.sizes(), **options)
+    worker: Worker = loop(scenario.drafting.sizes, wrap(model) if wrap else model, sizes or scenario.sizes(), **options)
     return worker
 
 
@@ -301,11 +312,16 @@ def model_for(backend: Backend, model: HashModel) -> Model[Any]:
 
 def require_decoded_alone(model: HashModel, request: Request) -> None:
     """Raise AssertionError unless an ended request has output, and ended, as plain decoding does under its rules."""
-    matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
-    output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
+    output, finish = decoded_alone(model, request, request.fresh().rules)
     require(request.output == output, f"output of request {request.request_id}", request.output, output)
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+def decoded_alone(model: HashModel, request: Request, rules: StopRules) -> tuple[list[int], Finish | None]:
+    """Return the output of plain decoding of the prompt of a request under some rules of stopping, and how it ends."""
+    matcher = None if request.grammar is None else request.grammar()
+    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
+    return decode_alone(decoder, request.prompt, rules, matcher)
 
 
 def _described(scenario: Scenario, model: Any) -> Any:

@@ -1,8 +1,8 @@
 """A run as one frozen record: what drafts, which model, how much room, in which order, and what is asked for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self, TypeVar
 
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import PoolSizes, SpecConfig
@@ -60,6 +60,7 @@ class Drafting:
     """What drafts, on which worker, and how its drafts are judged.
 
     ``sizes`` is what the worker takes first: sizes of drafts, or what its algorithm takes in their place.
+    ``brought`` is the record of a drafter that the implementation brings, where it is none of ours.
     """
 
     sizes: Any
@@ -68,6 +69,7 @@ class Drafting:
     acceptance: Acceptance = Acceptance.TOKEN
     adapting: Adapting | None = None
     head: TableHead | None = None
+    brought: Drafter | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,16 @@ class Arrival:
     has_original_logprobs: bool = False
     stop_tokens: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
+    min_new_tokens: int = 0
     context_limit: int | None = None
     sampling: SamplingParameters | None = None
     processor: Shifted | None = None
     grammar: Automaton | OfLength | None = None
     logit_rules: LogitRules | None = None
+
+    def unreported(self) -> "Arrival":
+        """Return the same request without scores and hidden states."""
+        return replace(self, top_logprobs=None, returns_hidden_states=False)
 
     def request(self, number: int) -> Request:
         """Return a fresh request of a number."""
@@ -164,7 +171,7 @@ class Scenario:
     @property
     def drafter(self) -> Drafter:
         """What drafts."""
-        return DRAFTERS[self.drafting.drafter]
+        return self.drafting.brought or DRAFTERS[self.drafting.drafter]
 
     @property
     def is_v1(self) -> bool:
@@ -186,7 +193,7 @@ class Scenario:
         """Positions that the largest request can come to own."""
         return max(most_positions(self.config, request, self.room.page_size) for request in self.requests())
 
-    def having(self, **changes: Any) -> "Scenario":
+    def having(self, **changes: Any) -> Self:
         """Return a run in which some fields are others, by their names: its own, or those of any record in it.
 
         Raises
@@ -200,11 +207,11 @@ class Scenario:
             raise TypeError(f"no record of a scenario has {', '.join(left)}")
         return changed
 
-    def asking(self, **changes: Any) -> "Scenario":
+    def asking(self, **changes: Any) -> Self:
         """Return a run all of whose requests have some other fields."""
         return self.having(arrivals=tuple(replace(one, **changes) for one in self.arrivals))
 
-    def alone(self, number: int) -> "Scenario":
+    def alone(self, number: int) -> Self:
         """Return the run of one of the requests alone, which nothing disturbs."""
         return self.having(arrivals=(self.arrivals[number],), max_batch=1, aborts=(), retractions=())
 
@@ -244,6 +251,8 @@ def _changed(record: RecordT, changes: dict[str, Any]) -> RecordT:
         if one.name in changes:
             taken[one.name] = changes.pop(one.name)
         elif changes and is_dataclass(value):
-            taken[one.name] = _changed(value, changes)
-    changed: RecordT = replace(each, **taken)
+            inside = _changed(value, changes)
+            if inside is not value:
+                taken[one.name] = inside
+    changed: RecordT = replace(each, **taken) if taken else record
     return changed

@@ -34,25 +34,9 @@ class Aim:
     can_meet: Callable[[Setup], bool]
 
 
-def _has_big_drafts(setup: Setup) -> bool:
-    return setup.has_big_drafts
-
-
-def _is_ranked(setup: Setup) -> bool:
-    return setup.is_ranked
-
-
-def _is_padded_alone(setup: Setup) -> bool:
-    return setup.is_padded and not setup.is_ranked
-
-
-def _changes_parameters(setup: Setup) -> bool:
-    return setup.parameters is not None and bool(setup.other_draftings)
-
-
 def _frees_what_a_window_has_passed(setup: Setup) -> bool:
     """Return whether texts outgrow the window: brief ones hardly do."""
-    return setup.model.target_pool is PoolKind.SWA and not setup.is_brief and not setup.is_padded
+    return setup.model.target_pool is PoolKind.SWA and not setup.texts.is_brief and not setup.is_padded
 
 
 def _has_recurrent_states(setup: Setup) -> bool:
@@ -60,27 +44,28 @@ def _has_recurrent_states(setup: Setup) -> bool:
 
 
 def _has_sampling(setup: Setup) -> bool:
-    return setup.has_sampling and not setup.is_padded
+    return setup.texts.has_sampling and not setup.is_padded
 
 
 def _goes_on_after_a_launch(setup: Setup) -> bool:
     """Return whether requests still run when their results come."""
-    return setup.schedule.is_overlapped and not setup.is_brief and not setup.is_padded
-
-
-def _is_brief(setup: Setup) -> bool:
-    return setup.is_brief
+    return setup.schedule.is_overlapped and not setup.texts.is_brief and not setup.is_padded
 
 
 def _ends_by_grammars(setup: Setup) -> bool:
     """Return whether many requests with a grammar have their turn."""
-    return setup.has_constraints and setup.num_at_once >= FEW and not setup.has_sampling and not setup.is_padded
+    return (
+        setup.texts.has_constraints
+        and setup.num_at_once >= FEW
+        and not setup.texts.has_sampling
+        and not setup.is_padded
+    )
 
 
 def _has_wide_batches(setup: Setup) -> bool:
     """Return whether many requests run at once, for long, and are soon prefilled."""
-    has_time = setup.longest_output >= LONG and setup.schedule.prefill_chunk is None
-    is_plain = not (setup.has_sampling or setup.has_constraints or setup.is_padded)
+    has_time = setup.texts.longest_output >= LONG and setup.schedule.prefill_chunk is None
+    is_plain = not (setup.texts.has_sampling or setup.texts.has_constraints or setup.is_padded)
     return setup.num_at_once > FEW and has_time and is_plain
 
 
@@ -88,15 +73,15 @@ FEW, LONG = 4, 24
 """Requests, and tokens of an output, of machines whose batches are wide."""
 
 AIMS = (
-    Aim(Tag.BIG.value, 1, _has_big_drafts),
-    Aim(Tag.IDLE_RANK.value, 1, _is_ranked),
-    Aim(Tag.BUCKET.value, 1, _is_padded_alone),
-    Aim(Tag.PARAMETERS.value, 3, _changes_parameters),
+    Aim(Tag.BIG.value, 1, lambda setup: setup.has_big_drafts),
+    Aim(Tag.IDLE_RANK.value, 1, lambda setup: setup.is_ranked),
+    Aim(Tag.BUCKET.value, 1, lambda setup: setup.is_padded and not setup.is_ranked),
+    Aim(Tag.PARAMETERS.value, 3, lambda setup: setup.has_parameters and bool(setup.others)),
     Aim(Tag.SWA.value, 1, _frees_what_a_window_has_passed),
     Aim(Tag.RECURRENT.value, 1, _has_recurrent_states),
     Aim(Tag.FILTERED.value, 1, _has_sampling),
     Aim(Tag.LATE.value, 1, _goes_on_after_a_launch),
-    Aim(Tag.ROW_IN_FLIGHT.value, 3, _is_brief),
+    Aim(Tag.ROW_IN_FLIGHT.value, 3, lambda setup: setup.texts.is_brief),
     Aim(Tag.GRAMMAR.value, 3, _ends_by_grammars),
     Aim("decode iterations of four or more requests", 5, _has_wide_batches),
 )

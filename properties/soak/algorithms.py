@@ -21,7 +21,7 @@ def with_algorithm(setup: Setup) -> Setup:
     """Return a machine of another algorithm, or the same machine, as its seed decides; the widest trees are EAGLE's."""
     if setup.has_big_drafts:
         return setup
-    random = source_of(setup.shuffle_seed + (setup.model.seed << 16))
+    random = source_of(setup.room.shuffle_seed + (setup.model.seed << 16))
     return setup if random.randrange(ONE_IN) else of_algorithm(setup, random.choice(OTHERS), random)
 
 
@@ -31,36 +31,30 @@ def of_algorithm(setup: Setup, name: str, random: Random, brought: Drafter | Non
     ``brought`` is the record of a drafter that no algorithm of ours is.
     """
     drafter = brought or DRAFTERS[name]
-    config, parameters, vocab_size = setup.config, None, vocab_size_of(drafter)
+    sizes, vocab_size = setup.drafting.sizes, vocab_size_of(drafter)
     chains, own = chains_of(drafter), parameters_of(drafter)
     if chains:
-        config = random.choice(chains)
+        sizes = random.choice(chains)
     if own is not None:
-        parameters = own.draw(config, random)
-        config = parameters.config
+        sizes = own.draw(sizes, random)
     model = setup.model
     if vocab_size != model.vocab_size:
         model = replace(model, vocab_size=vocab_size, hot_token_id=None)
     model = draw_model(drafter, model, random)
     target, draft = (_kept(pool, drafter) for pool in (model.target_pool, model.draft_pool))
-    model = replace(model, target_pool=target, draft_pool=draft)
-    is_overlapped = setup.schedule.is_overlapped and drafter.has_v2
-    others = setup.other_draftings if drafter.has_any_size else ()
+    others = setup.others if drafter.has_any_size else ()
     if own is not None:
-        others = _draw_other_parameters(parameters, own, random)
-    return replace(
-        setup,
-        algorithm=name,
+        others = _draw_other_parameters(sizes, own, random)
+    return setup.having(
+        drafter=name,
         brought=brought,
-        parameters=parameters,
-        config=config,
-        model=model,
-        schedule=replace(setup.schedule, is_overlapped=is_overlapped),
-        candidates=setup.candidates if drafter.adapts else (),
-        rests_from=setup.rests_from if drafter.adapts else 0,
-        other_draftings=others,
-        has_constraints=setup.has_constraints and drafter.has_any_size,
-        shared=tuple(token % vocab_size for token in setup.shared),
+        sizes=sizes,
+        adapting=setup.drafting.adapting if drafter.adapts else None,
+        model=replace(model, target_pool=target, draft_pool=draft),
+        is_overlapped=setup.schedule.is_overlapped and drafter.has_v2,
+        others=others,
+        has_constraints=setup.texts.has_constraints and drafter.has_any_size,
+        shared=tuple(token % vocab_size for token in setup.texts.shared),
     )
 
 

@@ -1,17 +1,16 @@
 """What a request drafts and accepts with no one beside: what it has to draft and accept in any company."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from specsim.assertion import require, require_kind
 from specsim.host.stopping import FinishReason
 from specsim.phases import DflashDraftInput, DraftInput, Phase, VerifyInput
-from specsim.properties.soak.loops import reference_loop
+from specsim.properties.runs.play import Play, loop_on
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import IN_TURN
 
 Tree = tuple[list[int], list[int], list[int]]
 """Tokens of the nodes, and their links to first child and next sibling."""
@@ -27,10 +26,7 @@ class Alone:
 
 def run_alone(setup: Setup, request: Request) -> Alone:
     """Decode a request in the reference with no one beside, slot by slot."""
-    sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
-    engine = Engine(reference_loop(setup, sizes, reads=Reads.KEPT), 1)
-    fresh = request.fresh()
-    engine.submit(fresh)
+    engine, (fresh,) = _undisturbed(setup, [request])
     trees: dict[int, Tree] = {}
     while engine.has_work:
         if engine.step() is not None:
@@ -40,16 +36,19 @@ def run_alone(setup: Setup, request: Request) -> Alone:
 
 def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
     """Decode requests in the reference, slot by slot, undisturbed and with room for all; return them at their ends."""
-    count = len(requests)
-    # NOTE: prompts are not run in chunks here, so that a window reaches further than it does on the machine.
-    sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
-    num_slots, num_swa_slots = count * sizes.row_width + 1, count * sizes.num_swa_slots
-    roomy = replace(sizes, num_slots=num_slots, num_rows=count + 1, num_swa_slots=num_swa_slots)
-    engine = Engine(reference_loop(setup, roomy, reads=Reads.KEPT), count)
-    for request in requests:
-        engine.submit(request.fresh())
-    done = {request.request_id: request for request in engine.run()}
-    return [done[request.request_id] for request in requests]
+    engine, fresh = _undisturbed(setup, requests)
+    engine.run()
+    return fresh
+
+
+def _undisturbed(setup: Setup, requests: Sequence[Request]) -> tuple[Engine, list[Request]]:
+    """Return an engine of the reference that has been asked for requests once more, and these."""
+    plain = setup.undisturbed(len(requests))
+    engine = Play(plain, worker=loop_on(plain, reads=Reads.KEPT)).engine
+    fresh = [request.fresh() for request in requests]
+    for request in fresh:
+        engine.submit(request)
+    return engine, fresh
 
 
 def started_from(phases: Sequence[Phase]) -> DraftInput | DflashDraftInput:
@@ -92,7 +91,7 @@ class Drafts:
         so are the trees.
         """
         seen = self._seen.pop(request.request_id, {})
-        if self._setup.candidates or self._setup.other_draftings or not request.is_greedy:
+        if self._setup.candidates or self._setup.others or not request.is_greedy:
             return
         alone = run_alone(self._setup, request)
         for length, tree in seen.items():

@@ -1,16 +1,16 @@
 """What somebody asks of an engine: a prompt, when the output ends, and how its tokens are chosen."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.properties.runs.choices import Automaton, Shifted
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.ruled import rules_for
 from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
-from specsim.simulation.requests import TOKEN_TEXT, Request
+from specsim.simulation.requests import TOKEN_TEXT
 
 REPORTED, HANDED, ONE_IN = {0: 0, 1: 2}, {1, 2}, 48
 """Of every 48 requests one gets a report on its tokens, one of two alternatives too, and two of hidden states.
@@ -19,47 +19,9 @@ The prompt says which.
 """
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The content of a request; the same may be asked again."""
-
-    prompt: tuple[int, ...]
-    max_new_tokens: int
-    eos_token: int | None = None
-    stop_tokens: tuple[int, ...] = ()
-    stop_strings: tuple[str, ...] = ()
-    min_new_tokens: int = 0
-    context_limit: int | None = None
-    sampling: SamplingParameters | None = None
-    processor: Shifted | None = None
-    grammar: Automaton | None = None
-    top_logprobs: int | None = None
-    returns_hidden_states: bool = False
-    logit_rules: LogitRules | None = None
-
-    def request(self, request_id: int, wants_report: bool) -> Request:
-        """Return a fresh request; ``wants_report`` says whether the worker tells anything about tokens."""
-        return Request(
-            request_id,
-            self.prompt,
-            self.max_new_tokens,
-            self.eos_token,
-            stop_tokens=self.stop_tokens,
-            stop_strings=self.stop_strings,
-            min_new_tokens=self.min_new_tokens,
-            context_limit=self.context_limit,
-            sampling=self.sampling,
-            processor=self.processor,
-            grammar=None if self.grammar is None else self.grammar.start,
-            top_logprobs=self.top_logprobs if wants_report else None,
-            returns_hidden_states=self.returns_hidden_states and wants_report,
-            logit_rules=self.logit_rules,
-        )
-
-
-def draw_asked(random: Random, setup: Setup) -> Asked:
+def draw_arrival(random: Random, setup: Setup) -> Arrival:
     """Draw a request; most end by their length, the others by any other rule that holds for them."""
-    prompt, max_new_tokens = (_draw_brief_text if setup.is_brief else _draw_text)(random, setup)
+    prompt, max_new_tokens = (_draw_brief_text if setup.texts.is_brief else _draw_text)(random, setup)
     eos_token, context_limit = None, None
     stop_tokens: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
@@ -72,9 +34,9 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         stop_strings = tuple(TOKEN_TEXT(_token(random, setup)) for _ in range(3))
     elif kind == 3:
         context_limit = len(prompt) + random.randint(1, max_new_tokens)
-    sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
-    is_constrained = setup.has_constraints and random.randrange(2) == 0
-    asked = Asked(
+    sampling = _draw_sampling(random) if setup.texts.has_sampling and random.randrange(2) else None
+    is_constrained = setup.texts.has_constraints and random.randrange(2) == 0
+    asked = Arrival(
         prompt=prompt,
         max_new_tokens=max_new_tokens,
         eos_token=eos_token,
@@ -91,7 +53,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
     return with_rules(asked, setup)
 
 
-def with_rules(asked: Asked, setup: Setup) -> Asked:
+def with_rules(asked: Arrival, setup: Setup) -> Arrival:
     """Return a request with the rules that go with its prompt; grammars and few tokens leave no room for them."""
     is_narrow = asked.grammar is not None or setup.model.vocab_size < VOCABULARY
     rules = None if is_narrow else rules_for(setup.model, asked.prompt, asked.max_new_tokens)
@@ -100,21 +62,21 @@ def with_rules(asked: Asked, setup: Setup) -> Asked:
 
 def _draw_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
     """Return a prompt, which may begin like others, and how many tokens may follow."""
-    longest = setup.longest_prompt
+    longest = setup.texts.longest_prompt
     length = min(random.choice((1, 2, 3, 5, 8, longest, random.randint(1, longest))), longest)
-    num_shared = random.choice((0, length // 2, length - 1)) if setup.shared else 0
-    longest = setup.longest_output
+    num_shared = random.choice((0, length // 2, length - 1)) if setup.texts.shared else 0
+    longest = setup.texts.longest_output
     return _begin(random, setup, length, num_shared), random.choice((1, longest, longest, random.randint(1, longest)))
 
 
 def _draw_brief_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
-    length = random.choice((1, 2, setup.longest_prompt))
-    return _begin(random, setup, length, length - 1), random.choice((1, 1, setup.longest_output))
+    length = random.choice((1, 2, setup.texts.longest_prompt))
+    return _begin(random, setup, length, length - 1), random.choice((1, 1, setup.texts.longest_output))
 
 
 def _begin(random: Random, setup: Setup, length: int, num_shared: int) -> tuple[int, ...]:
     """Return a prompt of which so many tokens are shared."""
-    return (*setup.shared[:num_shared], *(_token(random, setup) for _ in range(length - num_shared)))
+    return (*setup.texts.shared[:num_shared], *(_token(random, setup) for _ in range(length - num_shared)))
 
 
 def _token(random: Random, setup: Setup) -> int:

@@ -10,7 +10,7 @@ from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.hashing import digest
 from specsim.phases import DflashDraftInput, DraftInput
-from specsim.properties.soak.loops import reference_loop
+from specsim.properties.runs.play import loop_on
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
@@ -85,11 +85,17 @@ def check_contents(
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
     for name, kind, tags in [*zip(POOLS, expected.kinds, expected.tags, strict=True)][: 1 + has_draft_tags]:
-        for component, got in enumerate(tags_of(kind, state[name], slots)):
-            if not np.array_equal(got, tags[component, :count]):
-                (position, *_), *_ = np.argwhere(got != tags[component, :count]).tolist()
-                what = f"{name}[{component}] of request {request.request_id} at {position}"
-                require(False, what, got[position].tolist(), tags[component, position].tolist())
+        got = tags_of(kind, state[name], slots)
+        _require_entries(name, request, got, [*tags[: len(got), :count]])
+
+
+def _require_entries(name: str, request: Request, got: Sequence[Array], expected: Sequence[Array]) -> None:
+    """Raise AssertionError at the first position at which a component of a pool has another entry."""
+    for component, (one, other) in enumerate(zip(got, expected, strict=True)):
+        if not np.array_equal(one, other):
+            (position, *_), *_ = np.argwhere(one != other).tolist()
+            what = f"{name}[{component}] of request {request.request_id} at {position}"
+            require(False, what, one[position].tolist(), other[position].tolist())
 
 
 def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
@@ -132,8 +138,8 @@ class Fresh:
         self._has_window = window_of(setup.model) > 0
         if self._has_window:
             sizes = replace(sizes, num_swa_slots=sizes.num_slots)
-        self._worker = reference_loop(setup, sizes)
-        self._first = setup.page_size
+        self._worker = loop_on(setup, sizes=sizes)
+        self._first = setup.room.page_size
 
     def carried(self, text: Sequence[int]) -> dict[str, Any]:
         """Return what waits in the row of a text whose last token has no entry in the target."""
@@ -172,12 +178,7 @@ def check_draft_entries(state: Mapping[str, Any], request: Request, fresh: Fresh
     fresh.carried(request.fill)
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
-    pairs = zip(tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count), strict=True)
-    for component, (got, expected) in enumerate(pairs):
-        if not np.array_equal(got, expected):
-            (position, *_), *_ = np.argwhere(got != expected).tolist()
-            what = f"draft_kv[{component}] of request {request.request_id} at {position}"
-            require(False, what, got[position].tolist(), expected[position].tolist())
+    _require_entries(POOLS[1], request, tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count))
 
 
 def check_hand_over(

@@ -13,8 +13,8 @@ from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.runs.drafted import FEW_TOKENS
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.needs import fields_for
 
 EAGLE = "EAGLE"
 
@@ -39,34 +39,6 @@ def draw_store(config: SpecConfig, random: Random) -> NgramParameters:
 def draw_block(config: SpecConfig, random: Random) -> DflashParameters:
     """Return a block of as many nodes."""
     return DflashParameters(config.num_draft_tokens)
-
-
-def draw_hot_drafts(model: HashModel, random: Random) -> HashModel:
-    """Draw a draft that reads every layer of the target, and proposes most of its tokens only."""
-    tokens = np.random.default_rng(random.randrange(1 << 16)).permutation(model.vocab_size)
-    hot = tokens[: -min(MOST_COLD, model.vocab_size // 2)]
-    return replace(model, reads_all_layers=True, hot_token_id=hot)
-
-
-def draw_reader_of_the_target(model: HashModel, random: Random) -> HashModel:
-    """Draw a draft whose layers read those of the target, any of them."""
-    layers = range(model.num_target_layers)
-    return replace(model, kv_sharing=tuple(random.choice(layers) for _ in range(model.num_draft_layers)))
-
-
-def draw_layers(model: HashModel, random: Random) -> HashModel:
-    """Return a model whose draft has a layer for each of three steps."""
-    return replace(model, draft_source=DraftSource.LAYERS, num_draft_layers=LAYERS.num_steps)
-
-
-def draw_every_layer(model: HashModel, random: Random) -> HashModel:
-    """Return a model whose draft reads every layer of the target."""
-    return replace(model, reads_all_layers=True)
-
-
-def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
-    """Return a model whose draft consumes tokens alone."""
-    return replace(model, draft_source=DraftSource.TOKENS)
 
 
 @dataclass(frozen=True)
@@ -113,16 +85,14 @@ def vocab_size_of(drafter: Drafter) -> int:
 
 
 def draw_model(drafter: Drafter, model: HashModel, random: Random) -> HashModel:
-    """Draw what a model has for a drafter."""
-    if drafter.is_multi_layer:
-        return draw_layers(model, random)
-    if drafter.reads_target_kv:
-        return draw_reader_of_the_target(model, random)
-    if drafter.draft_source == DraftSource.TOKENS.name:
-        return draw_draft_of_its_own(model, random)
-    if drafter.reads_all_layers:
-        return (draw_every_layer if drafter.parameters else draw_hot_drafts)(model, random)
-    return model
+    """Draw what a model has for a drafter; a draft of an algorithm of its own sizes proposes every token."""
+    layers = range(model.num_target_layers)
+    read = [random.choice(layers) for _ in range(model.num_draft_layers)] if drafter.reads_target_kv else []
+    model = replace(model, **fields_for(drafter, LAYERS.num_steps, read))
+    if not drafter.reads_all_layers or drafter.parameters:
+        return model
+    tokens = np.random.default_rng(random.randrange(1 << 16)).permutation(model.vocab_size)
+    return replace(model, hot_token_id=tokens[: -min(MOST_COLD, model.vocab_size // 2)])
 
 
 def settings_of(drafter: Drafter) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from random import Random
 import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, SpecConfig
-from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
+from specsim.counts import count_candidates, count_nodes, path_width
 from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.seeds import source_of
-from specsim.properties.soak.setups import AT_REST, Setup, row_width_of
+from specsim.properties.soak.setups import AT_REST, Setup, adapting_among, setup_of
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.turns.priorities import DEPTH
@@ -48,27 +47,26 @@ def with_padding(setup: Setup) -> Setup:
 
     Padding knows one size of drafts: where sizes change, nothing is padded.
     """
-    random = source_of(f"padding of {setup.shuffle_seed} and {setup.model.seed}")
-    if setup.candidates or setup.other_draftings or setup.has_big_drafts or random.randrange(ONE_PADDED_IN):
+    random = source_of(f"padding of {setup.room.shuffle_seed} and {setup.model.seed}")
+    if setup.candidates or setup.others or setup.has_big_drafts or random.randrange(ONE_PADDED_IN):
         return setup
-    return replace(setup, is_padded=True, is_ranked=random.randrange(ONE_RANKED_IN) == 0)
+    return setup.having(is_padded=True, num_ranks=1 if random.randrange(ONE_RANKED_IN) else 2)
 
 
 def draw_padded(random: Random) -> Setup:
     """Draw a machine whose batches are padded."""
-    return replace(draw_setup(random), is_padded=True, candidates=(), other_draftings=())
+    return draw_setup(random).having(is_padded=True, adapting=None, others=())
 
 
 def draw_ranked(random: Random) -> Setup:
     """Draw a machine beside another rank."""
-    return replace(draw_padded(random), is_ranked=True)
+    return draw_padded(random).having(num_ranks=2)
 
 
 def draw_recurrent(random: Random) -> Setup:
     """Draw a machine whose target has recurrent states."""
     setup = draw_setup(random)
-    model = replace(setup.model, target_pool=random.choice(sorted(RECURRENT_KINDS)))
-    return replace(setup, model=model, schedule=replace(setup.schedule, has_prefix_cache=False))
+    return setup.having(target_pool=random.choice(sorted(RECURRENT_KINDS)), has_prefix_cache=False)
 
 
 def with_depth(schedule: Schedule) -> Schedule:
@@ -82,20 +80,19 @@ def with_pools(setup: Setup) -> Setup:
     Recurrent states are not kept by position, so that a machine with a prefix cache has none.
     """
     random = source_of(setup.model.seed)
-    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, setup.is_v1)}
     kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
     for side in Side:
         known = [
             kind
             for kind in (PoolKind if side is Side.TARGET else DRAFT_KINDS)
-            if not (kind is PoolKind.OTHER and side in moving)
+            if not (kind is PoolKind.OTHER and side in setup.moving_sides)
             and not (kind in RECURRENT_KINDS and setup.schedule.has_prefix_cache)
         ]
         if random.randrange(2 if side is Side.TARGET else 4) == 0:
             eventful = [kind for kind in known if kind in RECURRENT_KINDS | {PoolKind.SWA}]
             kinds[side] = random.choice([*known, *eventful])
-    model = replace(setup.model, target_pool=kinds[Side.TARGET], draft_pool=kinds[Side.DRAFT])
-    return replace(setup, model=replace(model, window=random.choice(WINDOWS)))
+    pools = {"target_pool": kinds[Side.TARGET], "draft_pool": kinds[Side.DRAFT]}
+    return setup.having(**pools, window=random.choice(WINDOWS))
 
 
 def _draw_plain_setup(random: Random) -> Setup:
@@ -111,27 +108,26 @@ def _draw_plain_setup(random: Random) -> Setup:
     others = () if candidates else _draw_others(random, config)
     max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
     longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
-    width = max(row_width_of(one, longest_prompt + longest_output, page_size) for one in (config, *others))
-    width = ceil_to(width, page_size)
-    spare = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0)) * width
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=max_batch,
-        schedule=_draw_schedule(random, is_v1, page_size),
+    num_beside = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0))
+    model, schedule = _draw_model(random), _draw_schedule(random, is_v1, page_size)
+    rests_from = random.choice((0, 2, 4)) if 0 in candidates else 0
+    num_spare_slots = random.randrange(9)
+    return setup_of(
+        config,
+        model,
+        max_batch,
+        schedule,
         is_v1=is_v1,
-        other_draftings=others,
-        candidates=candidates,
-        rests_from=random.choice((0, 2, 4)) if 0 in candidates else 0,
+        others=others,
+        adapting=adapting_among(candidates, rests_from) if candidates else None,
         longest_prompt=longest_prompt,
         longest_output=longest_output,
-        num_spare_slots=spare + random.randrange(9),
         shuffle_seed=random.randrange(1 << 16),
         has_sampling=random.randrange(5) == 0,
         has_constraints=random.randrange(5) == 0,
         page_size=page_size,
-        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
-    )
+        shared=_draw_shared(random, longest_prompt),
+    ).with_spare(num_beside, num_spare_slots)
 
 
 def draw_sizes(random: Random) -> SpecConfig:
@@ -154,43 +150,36 @@ def _draw_others(random: Random, config: SpecConfig) -> tuple[SpecConfig, ...]:
 def _draw_wide_trees(random: Random) -> Setup:
     """Draw trees whose packed mask rows take more than one word, and few requests, as each iteration is long."""
     config = SpecConfig(random.choice((6, 8)), random.choice((3, 4)), MOST_PACKED_NODES + random.choice((1, 2, 8)))
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=2,
-        schedule=_draw_schedule(random, is_v1=False, page_size=1),
-        shuffle_seed=random.randrange(1 << 16),
-        num_spare_slots=row_width_of(config, 20, 1),
-        num_actions=40,
-    )
+    model, schedule = _draw_model(random), _draw_schedule(random, is_v1=False, page_size=1)
+    setup = setup_of(config, model, 2, schedule, shuffle_seed=random.randrange(1 << 16), num_actions=40)
+    return setup.with_spare(1)
 
 
 def draw_brief_texts(random: Random) -> Setup:
     """Draw few rows that change owners all the time while what their last owners launched is queued."""
     page_size = random.choice((1, 1, 2, 4))
     config, max_batch, longest_prompt, longest_output = draw_sizes(random), random.choice((1, 2, 3)), 17, 2
-    width = ceil_to(row_width_of(config, longest_prompt + longest_output, page_size), page_size)
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=max_batch,
-        schedule=with_depth(
-            Schedule(
-                is_overlapped=True,
-                promised=Fraction(0),
-                stream_seed=random.randrange(1 << 16),
-                has_prefix_cache=True,
-            )
-        ),
+    model = _draw_model(random)
+    schedule = Schedule(
+        is_overlapped=True, promised=Fraction(0), stream_seed=random.randrange(1 << 16), has_prefix_cache=True
+    )
+    return setup_of(
+        config,
+        model,
+        max_batch,
+        with_depth(schedule),
         longest_prompt=longest_prompt,
         longest_output=longest_output,
-        num_spare_slots=max_batch * width,
         shuffle_seed=random.randrange(1 << 16),
         num_actions=60,
         page_size=page_size,
-        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
+        shared=_draw_shared(random, longest_prompt),
         is_brief=True,
-    )
+    ).with_spare(max_batch)
+
+
+def _draw_shared(random: Random, length: int) -> tuple[int, ...]:
+    return tuple(random.randrange(VOCABULARY) for _ in range(length))
 
 
 def _draw_model(random: Random) -> HashModel:

@@ -1,8 +1,10 @@
 """One machine from its setup to its end: drawn, and replayed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,6 +24,9 @@ from specsim.rejection import WorkerRefusal
 from specsim.simulation.events import Tag
 from specsim.simulation.models.frozen import accepting_unread_states
 from specsim.simulation.turns.priorities import Coverage
+
+NOTE: ContextVar[Callable[[Setup | Action], None]] = ContextVar("note", default=lambda _: None)
+"""Is shown the setup of a history and each action, before these are begun."""
 
 MOST_STEPS_TO_THE_END = 3000
 """Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""
@@ -92,39 +97,67 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup, aim: Ai
     except WorkerRefusal as refusal:
         return Played(refused=refusal.limit)
     before = subject.backend.uses.copy()
-    actions: list[Action] = []
-    machine: Machine | None = None
-    error: Exception | None = None
-    try:
-        with staying(setup.worker_name):
-            machine = build_machine(subject, setup)
-            for _ in range(setup.num_actions):
-                actions.append(draw_action(random, machine))
-                take_turn(machine, actions[-1])
-            num_steps = len(actions) + finish(machine)
-    except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
-        num_steps, error = len(actions), caught
-    played = Played(num_steps, setup.algorithm)
+    course = run_course(subject, setup, partial(_draw_actions, random))
+    machine = course.machine
+    played = Played(course.num_steps, setup.drafting.drafter, failure=course.failure)
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked
         played.trace, played.coverage = str(machine.trace), machine.coverage
         played.reach, played.reused = machine.reach.counts, machine.reuse.counts
-        if machine.untried is not None:
-            played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
+        if machine.sides.untried is not None:
+            played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.sides.untried
         if machine.refused is not None:
             played.untried[f"requests of {setup.worker_name}"] = machine.refused
         if machine.num_decodes:
             played.ran = dict(subject.backend.uses - before)
-    if error is not None:
-        played.failure = failure_of(setup, actions, error)
     return played
 
 
-def build_machine(subject: Subject, setup: Setup) -> Machine:
-    """Return a machine, and report to the supervisor of this process which worker it builds."""
-    begin_call(setup.worker_name)
-    return Machine(subject, setup)
+def _draw_actions(random: Random, machine: Machine) -> Iterator[Action]:
+    for _ in range(machine.setup.num_actions):
+        yield draw_action(random, machine)
+
+
+@dataclass
+class Course:
+    """What became of a machine: the actions that were applied to it, its steps, and what it failed with, if it did."""
+
+    setup: Setup
+    machine: Machine | None = None
+    actions: list[Action] = field(default_factory=list)
+    num_steps: int = 0
+    error: Exception | None = None
+
+    @property
+    def failure(self) -> Failure | None:
+        """The history, if it failed."""
+        if self.error is None:
+            return None
+        return Failure(self.setup, tuple(self.actions), describe(self.error), type(self.error).__name__)
+
+
+def run_course(subject: Subject, setup: Setup, choose: Callable[[Machine], Iterable[Action]]) -> Course:
+    """Build a machine, apply the actions that are chosen for it, as far as they can be, and run it to its end.
+
+    It reports to the supervisor of this process which worker it builds and what it does.
+    """
+    course, note = Course(setup), NOTE.get()
+    try:
+        with staying(setup.worker_name):
+            note(setup)
+            begin_call(setup.worker_name)
+            course.machine = Machine(subject, setup)
+            for action in choose(course.machine):
+                note(action)
+                course.actions.append(action)
+                if not take_turn(course.machine, action):
+                    course.actions.pop()
+            course.num_steps = finish(course.machine)
+    except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
+        course.error = caught
+    course.num_steps += len(course.actions)
+    return course
 
 
 def take_turn(machine: Machine, action: Action) -> bool:
@@ -149,25 +182,8 @@ def finish(machine: Machine) -> int:
 @accepting_unread_states()
 def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure | None:
     """Run a history again; what cannot be applied is left out. Return where it fails, if it does."""
-    applied: list[Action] = []
-    try:
-        with staying(setup.worker_name):
-            machine = build_machine(subject, setup)
-            for action in actions:
-                applied.append(action)
-                if not take_turn(machine, action):
-                    applied.pop()
-            finish(machine)
-    except WorkerRefusal:
-        return None
-    except Exception as caught:  # NOTE: as above.
-        return failure_of(setup, applied, caught)
-    return None
-
-
-def failure_of(setup: Setup, actions: Sequence[Action], error: Exception) -> Failure:
-    """Return the failure of a history that ended in an error."""
-    return Failure(setup, tuple(actions), describe(error), type(error).__name__)
+    course = run_course(subject, setup, lambda _: actions)
+    return None if isinstance(course.error, WorkerRefusal) else course.failure
 
 
 def describe(error: Exception) -> str:

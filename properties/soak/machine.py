@@ -8,8 +8,8 @@ from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.alone import Drafts, started_from
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.contents import (
     POOLS,
     ExpectedTags,
@@ -57,33 +57,33 @@ class Machine:
 
     Lockstep needs iterations that are resolved when they are launched; overlapped, outputs and contents alone tell.
     Where drafts are the implementation's own, nothing that depends on them is compared: no phases, nothing that a
-    draft starts from, and no output of a seed, whose coins fall elsewhere.
+    draft starts from, and no output of a seed, whose coins fall elsewhere: ``has_own_drafts``.
     """
 
     def __init__(self, subject: Subject, setup: Setup) -> None:
         self.setup = setup
         self.reach = Reach()
         self.trace = Trace()
-        self.asked: list[Asked] = []
+        self.asked: list[Arrival] = []
         self.refused: str | None = None
         self.watched: dict[int, Watch] = {}
         self.num_decodes = 0
         self.num_wide_decodes = 0
         self.reuse = Reuse(self._end_of)
-        self._sides = Sides(subject, setup, self.reach)
-        self._is_overlapped = self._sides.schedule.is_overlapped
+        self.sides = Sides(subject, setup, self.reach)
+        self._is_overlapped = self.sides.setup.schedule.is_overlapped
         self.padding = Padding(setup, self.reach) if setup.is_padded else None
         if self.padding is not None:
             padded_model_of(self.engine.worker).agree = self.padding
-        self.neighbour = Neighbour(subject, setup, self._sides.schedule, self.reach) if setup.is_ranked else None
+        self.neighbour = Neighbour(subject, self.sides.setup, self.reach) if setup.is_ranked else None
         self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
-        self._has_own_drafts = subject.has_own_drafts(setup)
-        self._fresh = {} if self._has_own_drafts else {setup.drafting: Fresh(setup)}
-        is_compared = setup.compares_drafts and len(self._sides.in_step) == 1 and not setup.drafter.has_memory
-        is_compared = is_compared and not self._has_own_drafts
+        self.has_own_drafts = subject.has_own_drafts(setup)
+        self._fresh = {} if self.has_own_drafts else {setup.drafting.sizes: Fresh(setup)}
+        is_compared = setup.compares_drafts and len(self.sides.in_step) == 1 and not setup.drafter.has_memory
+        is_compared = is_compared and not self.has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
-        self._sampled = SampledOutputs(is_repeatable=not self._has_own_drafts)
+        self._sampled = SampledOutputs(is_repeatable=not self.has_own_drafts)
         self._is_reported_anew = False
         self._num_looks = 0
         self._num_checked = 0
@@ -92,45 +92,20 @@ class Machine:
     @property
     def engine(self) -> Engine:
         """The engine that is tried."""
-        return self._sides.tried
-
-    @property
-    def engines(self) -> list[Engine]:
-        """The engine that is tried, and the one that is believed if they run in lockstep."""
-        return self._sides.engines
-
-    @property
-    def untried(self) -> str | None:
-        """Why the worker that is tried gives no other one its place, if it does not."""
-        return self._sides.untried
-
-    @property
-    def has_own_drafts(self) -> bool:
-        """Whether outputs are compared alone, because no reference drafts the same."""
-        return self._has_own_drafts
+        return self.sides.tried
 
     @property
     def has_work(self) -> bool:
         """Whether a rank has something to do."""
         return self.engine.has_work or (self.neighbour is not None and self.neighbour.engine.has_work)
 
-    @property
-    def drafting(self) -> Any:
-        """The sizes of the drafts of the engine that runs."""
-        return self._sides.drafting
-
-    @property
-    def draftings(self) -> tuple[Any, ...]:
-        """The sizes that drafts of engines on these pools may have."""
-        return self._sides.draftings
-
-    def submit(self, asked: Asked) -> None:
+    def submit(self, asked: Arrival) -> None:
         """Ask for an output; a request that the worker refuses by name counts as never asked for."""
         number = len(self.asked)
-        wants_report = is_telling(self.engine.worker)
-        requests = [asked.request(number, wants_report) for _ in self.engines]
+        reported = asked if is_telling(self.engine.worker) else asked.unreported()
+        requests = [reported.request(number) for _ in self.sides.engines]
         try:
-            self._sides.submit(requests)
+            self.sides.submit(requests)
         except WorkerRefusal as refusal:
             self.refused = refusal.limit
             return
@@ -140,43 +115,43 @@ class Machine:
     def abort(self, number: int) -> None:
         """Ask a request to end."""
         self.watched[number] = replace(self.watched[number], was_aborted=True)
-        self._sides.abort(number)
+        self.sides.abort(number)
 
     def retract(self, place: int) -> None:
         """Take slots and row of one of those that have some."""
-        for engine in self._sides.in_step:
+        for engine in self.sides.in_step:
             holders = engine.scheduler.holders
             engine.scheduler.retract(holders[place % len(holders)])
 
     def change_steps(self, num_steps: int) -> None:
         """Let the iterations that follow draft so many steps, but for batches that rest by their size."""
-        for engine in self.engines:
+        for engine in self.sides.engines:
             if engine.adaptive is not None:
                 states = engine.adaptive.states
                 engine.adaptive.states = {**states, EVERY_SIZE: replace(states[EVERY_SIZE], num_steps=num_steps)}
 
     def change_engine(self, drafting: Any) -> None:
         """Let an engine that drafts so go on in the same pools and rows, the one of before if there was one."""
-        if drafting == self.drafting:
+        if drafting == self.sides.drafting:
             return
         self._sampled.check(self._current_setup)
-        self._sides.change(drafting)
-        self._is_reported_anew = self.setup.parameters is not None and self.drafting == drafting
-        if drafting not in self._fresh and not self._has_own_drafts:
-            self._fresh[drafting] = Fresh(self.setup.under(drafting))
+        self.sides.change(drafting)
+        self._is_reported_anew = self.setup.has_parameters and self.sides.drafting == drafting
+        if drafting not in self._fresh and not self.has_own_drafts:
+            self._fresh[drafting] = Fresh(self.setup.having(sizes=drafting))
 
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
         before = self.engine.num_iterations
         carried, rows = self._carried()
         owners = self._owners()
-        resolved = self._sides.step(self._take_turn)
+        resolved = self.sides.step(self._take_turn)
         if self._is_reported_anew and resolved is not None:
             self.reach(Tag.PARAMETERS)
             self._is_reported_anew = False
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
-        if rows and carried and resolved is not None and not self._has_own_drafts:
+        if rows and carried and resolved is not None and not self.has_own_drafts:
             check_hand_over(carried, rows, started_from(self.engine.worker.phases()))
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
@@ -184,7 +159,7 @@ class Machine:
     def run_idle_batch(self) -> None:
         """Let an iteration without requests run, and see that it leaves everything as it was."""
         before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup)
-        for engine in self._sides.in_step:
+        for engine in self.sides.in_step:
             engine.run_idle_batch()
         self.reach(Tag.IDLE)
         if before is not None:
@@ -220,7 +195,7 @@ class Machine:
         self._sampled.check(self._current_setup)
         if self.neighbour is not None:
             self.neighbour.check_end()
-        self._sides.finish()
+        self.sides.finish()
         self.trace.note(*(one.trail for one in self._priorities))
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
@@ -246,12 +221,12 @@ class Machine:
 
     @property
     def _current_setup(self) -> Setup:
-        return self.setup.under(self.drafting)
+        return self.setup.having(sizes=self.sides.drafting)
 
     @property
     def _priorities(self) -> list[Priorities]:
         """What decided about the order of events, of all engines that were tried and of the ranks."""
-        engines = [*self._sides.all_tried, *(() if self.neighbour is None else (self.neighbour.engine,))]
+        engines = [*self.sides.all_tried, *(() if self.neighbour is None else (self.neighbour.engine,))]
         every = [*(engine.priorities for engine in engines), self.neighbour and self.neighbour.priorities]
         return [one for one in every if one is not None]
 
@@ -302,16 +277,16 @@ class Machine:
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
-            check_contents(state, request, expected, self.setup.drafter.has_known_tags and not self._has_own_drafts)
+            check_contents(state, request, expected, self.setup.drafter.has_known_tags and not self.has_own_drafts)
             check_window(state, request, scheduler.memory, self._is_overlapped, expected)
             if not self._is_overlapped:
                 check_relay(state, request)
                 check_states(state, request, expected)
         self._num_looks += 1
-        if self._has_own_drafts:
+        if self.has_own_drafts:
             return
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
-            request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.drafting]
+            request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.sides.drafting]
             check_proposal(state, request, fresh)
             if not self.setup.drafter.has_known_tags:
                 check_draft_entries(state, request, fresh, self.setup.model.draft_pool)

@@ -5,7 +5,7 @@ from typing import Any
 
 from specsim.assertion import require
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.padding import Padding, padded_model_of
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
@@ -14,7 +14,6 @@ from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, Tag
-from specsim.simulation.schedule import Schedule
 from specsim.simulation.turns.priorities import Priorities
 from specsim.simulation.worker import Iteration
 
@@ -29,29 +28,29 @@ class Neighbour:
     ----------
     subject : Subject
         Whose operations both ranks run on, and whose meetings bring them together.
-    setup, schedule : Setup, Schedule
-        Those of the rank that is tried.
+    setup : Setup
+        That of the rank that is tried.
     observer : callable
         Called with turns that both take, and of those in which one waits.
     """
 
-    def __init__(self, subject: Subject, setup: Setup, schedule: Schedule, observer: Observer) -> None:
+    def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:
         self._setup = setup
         worker = subject.worker(setup)
         self._padding = Padding(setup, observer)
         padded_model_of(worker).agree = self._padding
-        self.engine = engine_around(worker, setup, schedule, subject)
+        self.engine = engine_around(worker, setup, subject)
         functions = subject.backend if subject.backend.has("Meeting") else REFERENCE
         self._make_meeting = functions.host("Meeting")
         self._observer = observer
-        self.priorities = Priorities(schedule.stream_seed)
+        self.priorities = Priorities(setup.schedule.stream_seed)
         self.num_asked = 0
         self._num_checked = 0
 
-    def submit(self, asked: Asked) -> None:
+    def submit(self, asked: Arrival) -> None:
         """Ask the other rank for an output; it is greedy, so that plain decoding says what it is."""
         with suppress(WorkerRefusal):
-            self.engine.submit(asked.request(self.num_asked, wants_report=False))
+            self.engine.submit(asked.unreported().request(self.num_asked))
             self.num_asked += 1
 
     def take_turn(self, engine: Engine, padding: Padding) -> Iteration | None:

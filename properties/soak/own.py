@@ -13,7 +13,6 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.models.description import Side
-from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import PoolKind
 
 MOST_TRIES = 50
@@ -81,7 +80,7 @@ def _draw_one(subject: Subject, random: Random, draw: DrawSetup, kinds: list[Kin
     setup = with_padding(with_algorithm(plain))
     if not kinds or subject.has_own_worker(setup):
         return setup
-    other = source_of(f"own kind of {setup.shuffle_seed} and {setup.model.seed}")
+    other = source_of(f"own kind of {setup.room.shuffle_seed} and {setup.model.seed}")
     if subject.backend.functions and other.randrange(ONE_IN):
         return setup
     if plain.has_big_drafts:
@@ -92,10 +91,11 @@ def _draw_one(subject: Subject, random: Random, draw: DrawSetup, kinds: list[Kin
 def of_kind(setup: Setup, kind: Kind, random: Random, brought: Mapping[str, Drafter]) -> Setup:
     """Return an EAGLE machine as one of another algorithm or drafter, or of the other kind of worker."""
     name, is_v1 = kind
-    schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
-    setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random, brought.get(name))
-    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, is_v1)}
-    pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
-    stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}
-    pools |= stuck
-    return replace(setup, model=replace(setup.model, target_pool=pools[Side.TARGET], draft_pool=pools[Side.DRAFT]))
+    plain = setup.having(is_v1=is_v1, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+    setup = of_algorithm(plain, name, random, brought.get(name))
+    model, stuck = setup.model, setup.moving_sides
+    if model.target_pool is PoolKind.OTHER and Side.TARGET in stuck:
+        model = replace(model, target_pool=PoolKind.MHA)
+    if model.draft_pool is PoolKind.OTHER and Side.DRAFT in stuck:
+        model = replace(model, draft_pool=PoolKind.MHA)
+    return setup.having(model=model)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from specsim.counts import ceil_to
-from specsim.properties.soak.setups import Setup, config_of
+from specsim.properties.soak.setups import Setup
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.models.agreement import Agree, Agreement, ForwardKind
 
@@ -36,8 +36,8 @@ class Padding:
         self.buckets = BUCKETS[0]
         self.meeting: Agree | None = None
         self._widths = {
-            ForwardKind.DRAFT_STEP: config_of(setup.drafting).topk,
-            ForwardKind.VERIFY: config_of(setup.drafting).num_draft_tokens,
+            ForwardKind.DRAFT_STEP: setup.config.topk,
+            ForwardKind.VERIFY: setup.config.num_draft_tokens,
         }
         self._observer = observer
         self._last: int | None = None

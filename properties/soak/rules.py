@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 from specsim.assertion import require_present
-from specsim.properties.soak.asked import Asked, draw_asked
+from specsim.properties.runs.scenario import Arrival
+from specsim.properties.soak.asked import draw_arrival
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.neighbour import MOST_REQUESTS as MOST_NEXT_DOOR
 from specsim.properties.soak.padding import BUCKETS
@@ -45,7 +46,7 @@ class Action:
     """A rule by its name, and its argument."""
 
     rule: str
-    argument: Asked | tuple[Asked, ...] | int | None = None
+    argument: Arrival | tuple[Arrival, ...] | int | None = None
 
     def single(self) -> tuple["Action", ...]:
         """Return the same as actions that ask for one thing each."""
@@ -74,11 +75,11 @@ def _num_places(machine: Machine) -> int:
     return max(0, scheduler.max_batch - len(scheduler.waiting) - len(scheduler.holders))
 
 
-def _draw_crowd(random: Random, machine: Machine) -> tuple[Asked, ...]:
-    return tuple(draw_asked(random, machine.setup) for _ in range(_num_places(machine)))
+def _draw_crowd(random: Random, machine: Machine) -> tuple[Arrival, ...]:
+    return tuple(draw_arrival(random, machine.setup) for _ in range(_num_places(machine)))
 
 
-def _admit_crowd(machine: Machine, crowd: tuple[Asked, ...]) -> None:
+def _admit_crowd(machine: Machine, crowd: tuple[Arrival, ...]) -> None:
     for asked in crowd:
         machine.submit(asked)
 
@@ -109,14 +110,14 @@ def _change_steps(machine: Machine, place: int) -> None:
 
 
 def _change_engine(machine: Machine, place: int) -> None:
-    machine.change_engine(machine.draftings[place % len(machine.draftings)])
+    machine.change_engine(machine.sides.draftings[place % len(machine.sides.draftings)])
 
 
 def _change_engine_weight(machine: Machine) -> int:
     """Return how often drafts change; few machines have parameters of their own, which change twice as often."""
-    if len(machine.draftings) == 1:
+    if len(machine.sides.draftings) == 1:
         return 0
-    return 3 if machine.setup.parameters is None else 6
+    return 6 if machine.setup.has_parameters else 3
 
 
 def _change_buckets(machine: Machine, place: int) -> None:
@@ -130,11 +131,11 @@ def _idle_weight(machine: Machine) -> int:
     return 0 if engine.is_v1 and engine.scheduler.holders else 1
 
 
-def _draw_next_door(random: Random, machine: Machine) -> Asked:
-    return replace(draw_asked(random, machine.setup), sampling=None)
+def _draw_next_door(random: Random, machine: Machine) -> Arrival:
+    return replace(draw_arrival(random, machine.setup), sampling=None)
 
 
-def _admit_next_door(machine: Machine, asked: Asked) -> None:
+def _admit_next_door(machine: Machine, asked: Arrival) -> None:
     require_present("neighbour", machine.neighbour).submit(asked)
 
 
@@ -145,7 +146,7 @@ def _next_door_weight(machine: Machine) -> int:
 
 RULES = (
     Rule("step", _nothing, lambda machine, _: machine.step(), _step_weight),
-    Rule("admit", lambda random, machine: draw_asked(random, machine.setup), Machine.submit, _admit_weight),
+    Rule("admit", lambda random, machine: draw_arrival(random, machine.setup), Machine.submit, _admit_weight),
     Rule("admit a crowd", _draw_crowd, _admit_crowd, lambda machine: 16 if _num_places(machine) > 1 else 0),
     Rule("admit again", _number, _again, lambda machine: _admit_weight(machine) // 6 if machine.asked else 0),
     Rule("abort", _number, _abort, lambda machine: 1 if _unfinished(machine) else 0),

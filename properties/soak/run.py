@@ -17,6 +17,7 @@ import msgspec
 from specsim.conformance.brought import Brought
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
+from specsim.properties.soak.crashes import Crash, shortest_of
 from specsim.properties.soak.trace import Traces, joined
 from specsim.properties.soak.units import ANY, PlainMachine, SoakLimits
 from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
@@ -24,6 +25,7 @@ from specsim.simulation.events import Tag
 from specsim.simulation.turns.priorities import Coverage
 
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
+LOADED = "specsim.properties.soak.units:loaded"
 MOST_FAILURES = 10
 """Machines that fail before a run stops: more of them tell nothing else."""
 
@@ -178,14 +180,16 @@ class Soak:
         return soaked
 
     def shortest(self, supervisor: Supervisor, soaked: Soaked, replays: int) -> dict[int, BrokenUnit]:
-        """Return the shortest history that was found of the first machine that failed, unless its process was lost."""
-        failed = [number for number, failure in soaked.failures.items() if not failure.is_lost]
-        if not failed or soaked.is_interrupted or soaked.stopped:
+        """Return the shortest history that was found of the first machine that failed, or else of one that crashed."""
+        if not soaked.failures or soaked.is_interrupted or soaked.stopped:
             return {}
+        number, failure = min(soaked.failures.items(), key=lambda failed: failed[1].is_lost)
+        unit = self.job(number, replays)
+        crash = Crash((RUN_UNIT, unit.arguments), (LOADED, (self.implementation,)), self.limits, replays)
         try:
-            event = answer_of(supervisor, self.job(failed[0], replays))
+            event = answer_of(supervisor, crash.job(unit.key) if failure.is_lost else unit)
         except KeyboardInterrupt:
             soaked.is_interrupted = True
             return {}
-        found = broken_from(event.answer) if isinstance(event, Done) else None
-        return {failed[0]: found or soaked.failures[failed[0]]}
+        found = shortest_of(failure, event.answer if isinstance(event, Done) else None)
+        return {} if found is None and failure.is_lost else {number: found or failure}

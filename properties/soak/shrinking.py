@@ -1,184 +1,148 @@
-"""A failing history made smaller: fewer actions, a simpler machine, simpler requests."""
+"""A failing history made smaller by Hypothesis: fewer actions, a simpler machine, simpler requests.
 
-from collections.abc import Callable, Iterator
+What Hypothesis draws is a choice for each thing that may be left out or made simple: True keeps it. It begins with
+the history that was found, in which everything is kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import compress
+from types import MappingProxyType
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import strategies as st
+from hypothesis.database import InMemoryExampleDatabase
+from hypothesis.strategies import DrawFn
 
 from specsim.config import SpecConfig
+from specsim.conformance.isolation.heartbeat import Cut
 from specsim.counts import path_width
-from specsim.properties.soak.asked import Asked
-from specsim.properties.soak.history import Failure, replay
+from specsim.properties.composite import composite
+from specsim.properties.runs.scenario import Arrival
+from specsim.properties.soak.history import Failure
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
-from specsim.properties.soak.subject import Subject
 
 MOST_REPLAYS = 400
 """Histories that are tried to make one smaller."""
 
+KEEP = b"\xff"
+"""What a choice to keep something is drawn from."""
 
-def shrink(subject: Subject, failure: Failure, most_replays: int = MOST_REPLAYS) -> Failure:
-    """Return a history of fewer actions that fails too, on a machine that is as simple as possible.
+CHOICES_OF_AN_ACTION = 16
+"""Choices that an action takes at most, with its share of those that leave out several."""
 
-    Runs of actions are left out, long ones first, then single ones; then the machine and what is asked of it are made
-    simpler, which may let more actions go. What fails may be another thing in the end; the shortest history to any
-    failure is worth more than the first one.
-    """
-    search = _Search(subject, failure, most_replays)
-    size = None
-    while size != search.size and search.num_left:
-        size = search.size
-        search.leave_actions_out()
-        search.simplify()
-    return search.smallest
+History = tuple[Setup, tuple[Action, ...]]
+Replay = Callable[[Setup, Sequence[Action]], Failure | None]
+"""Runs a history again; returns where it fails, if it does."""
 
-
-class _Search:
-    """The smallest failing history so far, and how often another one may be tried."""
-
-    def __init__(self, subject: Subject, failure: Failure, most_replays: int) -> None:
-        single = tuple(one for action in failure.actions for one in action.single())
-        self.smallest = replace(failure, actions=single)
-        self.num_left = most_replays
-        self.num_simplified = 0
-        self._subject = subject
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """How much is left; it changes with everything that is found."""
-        return len(self.smallest.actions), self.num_simplified
-
-    def leave_actions_out(self) -> None:
-        """Try to leave out runs of actions, half of them first."""
-        length = max(len(self.smallest.actions) // 2, 1)
-        while length and self.num_left:
-            start, is_smaller = len(self.smallest.actions), False
-            while start > 0 and self.num_left:
-                start = max(start - length, 0)
-                actions = self.smallest.actions
-                found = self._try(self.smallest.setup, actions[:start] + actions[start + length :])
-                if found is not None and len(found.actions) < len(actions):
-                    self.smallest, is_smaller = found, True
-            if not (is_smaller and length == 1):
-                length //= 2
-
-    def simplify(self) -> None:
-        """Try one simpler machine after the other, and simpler requests."""
-        for simplify in SIMPLER_SETUPS:
-            setup = simplify(self.smallest.setup)
-            if setup != self.smallest.setup:
-                self._take(setup, self.smallest.actions)
-        place = 0
-        while place < len(self.smallest.actions):
-            for simpler in _simpler_actions(self.smallest.actions[place]):
-                actions = self.smallest.actions
-                if place < len(actions):
-                    self._take(self.smallest.setup, (*actions[:place], simpler, *actions[place + 1 :]))
-            place += 1
-
-    def _take(self, setup: Setup, actions: tuple[Action, ...]) -> None:
-        """Take another history if it fails in the same way; one that is refused, or crashes, tells nothing new."""
-        found = self._try(setup, actions)
-        if found is not None and found.kind == self.smallest.kind and len(found.actions) <= len(self.smallest.actions):
-            self.smallest = found
-            self.num_simplified += 1
-
-    def _try(self, setup: Setup, actions: tuple[Action, ...]) -> Failure | None:
-        if not self.num_left:
-            return None
-        self.num_left -= 1
-        return replay(self._subject, setup, actions)
-
-
-def _in_turn(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, is_overlapped=False))
-
-
-def _idle_streams(setup: Setup) -> Setup:
-    """Let nothing that is queued run before the host waits for it, nor a result be read before the next launch."""
-    return replace(setup, schedule=replace(setup.schedule, stream_seed=1, depth=None))
-
-
-def _uncached(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, has_prefix_cache=False))
-
-
-def _whole_prompts(setup: Setup) -> Setup:
-    return replace(setup, schedule=replace(setup.schedule, prefill_chunk=None))
-
-
-def _short_chunks(setup: Setup) -> Setup:
-    if setup.schedule.prefill_chunk is None:
-        return setup
-    return replace(setup, schedule=replace(setup.schedule, prefill_chunk=setup.page_size))
-
-
-def _single_slots(setup: Setup) -> Setup:
-    return replace(setup, page_size=1)
-
-
-def _one_width(setup: Setup) -> Setup:
-    return replace(setup, candidates=(), other_draftings=())
-
-
-def _unranked(setup: Setup) -> Setup:
-    return replace(setup, is_ranked=False)
-
-
-def _unpadded(setup: Setup) -> Setup:
-    return replace(setup, is_padded=False, is_ranked=False)
-
-
-def _short_chain(setup: Setup) -> Setup:
-    return setup if setup.candidates else replace(setup, config=SpecConfig(1, 1, path_width(1)))
-
-
-def _one_row(setup: Setup) -> Setup:
-    return replace(setup, max_batch=1)
-
-
-def _two_rows(setup: Setup) -> Setup:
-    return replace(setup, max_batch=min(setup.max_batch, 2))
-
+SHORT_CHAIN = SpecConfig(1, 1, path_width(1))
 
 SIMPLER_SETUPS: tuple[Callable[[Setup], Setup], ...] = (
-    _in_turn,
-    _idle_streams,
-    _uncached,
-    _whole_prompts,
-    _short_chunks,
-    _single_slots,
-    _one_width,
-    _unranked,
-    _unpadded,
-    _short_chain,
-    _one_row,
-    _two_rows,
+    lambda setup: setup.having(is_overlapped=False),
+    # NOTE: nothing that is queued runs before the host waits for it, and no result is read before the next launch.
+    lambda setup: setup.having(stream_seed=1, depth=None),
+    lambda setup: setup.having(has_prefix_cache=False),
+    lambda setup: setup.having(prefill_chunk=None),
+    lambda setup: setup.having(prefill_chunk=setup.schedule.prefill_chunk and setup.room.page_size),
+    lambda setup: setup.having(page_size=1),
+    lambda setup: setup.having(adapting=None, others=()),
+    lambda setup: setup.having(num_ranks=1),
+    lambda setup: setup.having(is_padded=False, num_ranks=1),
+    lambda setup: setup if setup.candidates or setup.has_parameters else setup.having(sizes=SHORT_CHAIN),
+    lambda setup: setup.having(max_batch=1),
+    lambda setup: setup.having(max_batch=min(setup.room.max_batch, 2)),
 )
 """Each makes one thing of a machine simple, or returns it as it is."""
 
-_PLAIN: tuple[tuple[str, object], ...] = (
-    ("eos_token", None),
-    ("stop_tokens", ()),
-    ("stop_strings", ()),
-    ("min_new_tokens", 0),
-    ("context_limit", None),
-    ("sampling", None),
-    ("processor", None),
-    ("grammar", None),
-    ("max_new_tokens", 1),
+PLAIN: Mapping[str, Any] = MappingProxyType(
+    {
+        "eos_token": None,
+        "stop_tokens": (),
+        "stop_strings": (),
+        "min_new_tokens": 0,
+        "context_limit": None,
+        "sampling": None,
+        "processor": None,
+        "grammar": None,
+        "max_new_tokens": 1,
+    }
 )
 """What a request has that nothing was asked of."""
 
 
-def _simpler_actions(action: Action) -> Iterator[Action]:
-    """Yield the same action with one thing of its request simple, or of a shorter prompt."""
+def shrink(failure: Failure, replay: Replay, most_replays: int = MOST_REPLAYS) -> Failure:
+    """Return a history of fewer actions that fails in the same way, on a machine that is as simple as possible."""
+    smallest, num_left = failure, most_replays
+    passed: list[History] = []
+    last: History | None = None
+    single = tuple(one for action in failure.actions for one in action.single())
+
+    def law(history: History) -> None:
+        nonlocal smallest, num_left, last
+        if history in passed:
+            return
+        if history != last:
+            if not num_left:
+                raise Cut
+            num_left -= 1
+            found = replay(*history)
+            if found is None or found.kind != failure.kind:
+                passed.append(history)
+                return
+            smallest, last = found, history
+        raise AssertionError(smallest.error)
+
+    how = settings(
+        database=InMemoryExampleDatabase(),
+        deadline=None,
+        phases=(Phase.reuse, Phase.shrink),
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    test: Any = how(given(_histories(failure.setup, single))(law))
+    # NOTE: Hypothesis raises what the smallest history does, and what a search ends with that took too long.
+    with suppress(Exception, Cut):
+        test.hypothesis.fuzz_one_input(KEEP * (len(SIMPLER_SETUPS) + CHOICES_OF_AN_ACTION * (1 + len(single))))
+    with suppress(Exception, Cut):
+        test()
+    return smallest
+
+
+@composite
+def _histories(draw: DrawFn, setup: Setup, actions: tuple[Action, ...]) -> History:
+    """Draw a history with some things of another one left out or simple, by as many choices in any case.
+
+    Hypothesis tries what is drawn last first: runs of actions, long ones first, then single ones, then what is simple.
+    """
+    for simplify in SIMPLER_SETUPS:
+        if not draw(st.booleans()):
+            setup = simplify(setup)
+    simpler = [draw(_simpler(action)) for action in actions]
+    is_kept = [True] * len(actions)
+    length = 1
+    while length <= len(actions):
+        for start in range(0, len(actions), length):
+            if not draw(st.booleans()):
+                is_kept[start : start + length] = [False] * len(is_kept[start : start + length])
+        length *= 2
+    return setup, tuple(compress(simpler, is_kept))
+
+
+@composite
+def _simpler(draw: DrawFn, action: Action) -> Action:
+    """Draw the same action with some things of its request simple, and perhaps of a shorter prompt."""
     asked = action.argument
-    if not isinstance(asked, Asked):
-        return
-    for name, plain in _PLAIN:
-        is_too_short = name == "max_new_tokens" and asked.min_new_tokens > 1
-        if vars(asked)[name] != plain and not is_too_short:
-            simpler: dict[str, object] = {name: plain}
-            yield Action(action.rule, Asked(**{**vars(asked), **simpler}))
-    for length in (1, len(asked.prompt) // 2):
-        if 0 < length < len(asked.prompt):
-            yield Action(action.rule, replace(asked, prompt=asked.prompt[-length:]))
+    if not isinstance(asked, Arrival):
+        return action
+    for name, plain in PLAIN.items():
+        if vars(asked)[name] != plain and not draw(st.booleans()):
+            asked = replace(asked, **{name: plain})
+    for length in {1, len(asked.prompt) // 2} - {0, len(asked.prompt)}:
+        if not draw(st.booleans()):
+            asked = replace(asked, prompt=asked.prompt[-length:])
+    return Action(action.rule, replace(asked, max_new_tokens=max(asked.max_new_tokens, asked.min_new_tokens)))

@@ -1,13 +1,11 @@
 """The engine that is tried, and the one that is believed where the two run in lockstep; both change places together."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from specsim.assertion import require
-from specsim.conformance.completed import Completed
 from specsim.phases import Phase
-from specsim.properties.soak.loops import reference_loop
+from specsim.properties.runs.play import Play, loop_on, parts_of
 from specsim.properties.soak.setups import Setup, config_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import Reason, SpecRejection
@@ -18,7 +16,6 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWorker, Worker
 
@@ -30,32 +27,32 @@ class Sides:
     iterations run beside plain ones of the reference. Specsim's own scheduler schedules the reference. Beside a
     scheduler of the implementation it takes other turns, so that requests are compared and not phases
     (``RequestPairs``). An engine of other sizes is made of the worker that runs (``ResizableWorker``); ``untried`` says
-    why there is none, if there is none.
+    why there is none, if there is none. ``drafting`` has the sizes of the drafts of the engines that run, the one that
+    is tried first, and ``draftings`` those that engines on these pools may have.
     """
 
     def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:
-        self._setup = setup
         worker = subject.worker(setup)
         is_v1 = isinstance(worker, SynchronousWorker)
-        self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+        self.setup = setup.having(is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
         has_scheduler = subject.backend.scheduler is not None
         has_twin = subject.has_own_worker(setup) or setup.is_padded or has_scheduler
         has_twin = has_twin and not subject.has_own_drafts(setup)
-        if has_twin and (has_scheduler or not self.schedule.is_overlapped):
-            workers.append(reference_loop(setup, reads=Reads.KEPT))
+        if has_twin and (has_scheduler or not self.setup.schedule.is_overlapped):
+            workers.append(loop_on(setup, reads=Reads.KEPT))
             self._parts.append((Subject(REFERENCE), ignore))
         self.engines = self._around(workers)
-        self.drafting = setup.drafting
-        self._known = {setup.drafting: self.engines}
+        self.drafting = setup.drafting.sizes
+        self._known = {self.drafting: self.engines}
         self._reported = ReportedPairs(worker.model.description)
         self._apart: RequestPairs | None = None
         if has_scheduler and not self.is_alone:
             self._apart = RequestPairs(worker.model.description, is_independent=setup.drafts_are_independent)
         self._idle = IdleTurns()
         is_resizable = isinstance(worker, ResizableWorker)
-        self.draftings = (setup.drafting, *(setup.other_draftings if is_resizable else ()))
+        self.draftings = (self.drafting, *(setup.others if is_resizable else ()))
         self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
 
     @property
@@ -103,7 +100,7 @@ class Sides:
             try:
                 self._known[drafting] = self._around([_resized(engine.worker, drafting) for engine in self.engines])
             except SpecRejection as refusal:
-                if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.page_size == 1:
+                if refusal.reason is not Reason.BAD_CONFIGURATION or self.setup.room.page_size == 1:
                     raise
                 self.draftings = tuple(known for known in self.draftings if known != drafting)
                 self.untried = f"{type(self.tried.worker).__name__} refuses to be resized: {refusal}"
@@ -150,26 +147,19 @@ class Sides:
 
     def _around(self, workers: list[Worker]) -> list[Engine]:
         """Return an engine around each worker."""
-        return [self._engine(worker, *parts) for worker, parts in zip(workers, self._parts, strict=True)]
-
-    def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
-        return engine_around(worker, self._setup, self.schedule, subject, observer)
+        parts = zip(workers, self._parts, strict=True)
+        return [engine_around(worker, self.setup, subject, observer) for worker, (subject, observer) in parts]
 
 
-def engine_around(
-    worker: Worker, setup: Setup, schedule: Schedule, subject: Subject, observer: Observer = ignore
-) -> Engine:
+def engine_around(worker: Worker, setup: Setup, subject: Subject, observer: Observer = ignore) -> Engine:
     """Return an engine of a setup around a worker, with the functions and the scheduler of what is tried."""
-    return Engine(
-        worker,
-        setup.max_batch,
-        setup.shuffle_seed,
-        adaptive=setup.controller(),
-        schedule=schedule,
-        operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
+    return Play(
+        setup,
+        operations=None if subject.is_reference else parts_of(subject.backend),
+        worker=worker,
         observer=observer,
         make_scheduler=subject.backend.make_scheduler(Scheduler),
-    )
+    ).engine
 
 
 def _require_none(divergence: Divergence | None) -> None:

@@ -1,17 +1,18 @@
 """What a soak tries: an implementation, whose worker, operations, parts and scheduler take the place of ours."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
+from typing import Any
 
 from specsim.algorithms import Drafter
 from specsim.conformance.backend import Backend, load
-from specsim.conformance.completed import Completed
-from specsim.properties.runs.play import model_for
+from specsim.properties.runs.play import loop_on, model_for, parts_of, rule_of
 from specsim.properties.runs.ranks.padded_runs import padding_for
-from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.padded import PaddedModel
 from specsim.simulation.worker import Worker
 
 REFERENCE = load("specsim.reference")
@@ -37,7 +38,7 @@ class Subject:
 
     def takes_rule(self, setup: Setup) -> bool:
         """Return whether the implementation's own loop takes the rule by which a setup accepts drafts."""
-        return setup.rule.keys() <= signature(self.backend.workers[setup.worker_name]).parameters.keys()
+        return rule_of(setup).keys() <= signature(self.backend.workers[setup.worker_name]).parameters.keys()
 
     def has_own_drafts(self, setup: Setup) -> bool:
         """Return whether a setup's loop drafts what no reference drafts, so that outputs alone are compared."""
@@ -59,18 +60,22 @@ class Subject:
             except WorkerRefusal:
                 if not self.backend.functions:
                     raise
-        if self.is_reference:
-            return reference_loop(setup, is_padded=setup.is_padded, reads=Reads.DRAWN)
-        operations = Completed(self.backend, REFERENCE)
-        return reference_loop(setup, operations=operations, is_padded=setup.is_padded)
+        operations = None if self.is_reference else parts_of(self.backend)
+        options: dict[str, Any] = {"reads": Reads.DRAWN} if operations is None else {}
+        if not setup.is_padded:
+            return loop_on(setup, operations, **options)
+        if setup.drafter.extends and setup.is_v1:
+            options["has_dp_attention"] = True
+        pad = PaddedModel if operations is None else operations.host("PaddedModel")
+        return loop_on(setup, operations, partial(pad, **setup.widths), **options)
 
     def own_worker(self, setup: Setup) -> Worker:
         """Return the worker that the implementation brings, or raise ``WorkerRefusal``."""
         model = model_for(self.backend, setup.model)
         if setup.is_padded:
-            pad = Completed(self.backend, REFERENCE).host("PaddedModel")
+            pad = parts_of(self.backend).host("PaddedModel")
             model = pad(model, **setup.widths, **padding_for(self.backend))
         worker: Worker = self.backend.build_worker(
-            setup.worker_name, setup.drafting, model, setup.sizes(), **setup.rule
+            setup.worker_name, setup.drafting.sizes, model, setup.sizes(), **rule_of(setup)
         )
         return worker

@@ -7,106 +7,7 @@ import math
 
 from specsim.simulation.events import Tag
 
-REQUIRED = (
-    Tag.ANY,
-    Tag.ACCEPTED,
-    Tag.REJECTED,
-    Tag.FULL,
-    Tag.BATCH,
-    Tag.RAGGED,
-    Tag.TREE,
-    Tag.STEPS,
-    Tag.ROUNDS,
-    Tag.PAGES,
-    Tag.SAMPLED,
-    Tag.FILTERED,
-    Tag.CHUNK,
-    Tag.PREFIX,
-    Tag.RETRACT,
-    Tag.STOP,
-    Tag.LIMIT,
-    Tag.GRAMMAR,
-    Tag.DYNAMIC,
-    Tag.OVERLAP,
-    Tag.BIG,
-    Tag.ZERO,
-    Tag.SIDE,
-    Tag.COMPONENTS,
-    Tag.RECURRENT,
-    Tag.HISTORY,
-    Tag.FINISH,
-    Tag.SWA,
-    Tag.PAD,
-    Tag.IDLE,
-    Tag.RANKS,
-)
-"""Of the catalogue's legend, what an engine can come to."""
-
-NOT_YET: dict[str, str] = {}
-"""Conditions whose feature the engine lacks, and which."""
-
-ELSEWHERE = {
-    "replay": "graphs are replayed by a worker alone",
-    "vmap": "drawn, but who maps ids does not tell",
-    "proc": "drawn beside grammars, but processors do not tell",
-    "badtree": "a malformed tree is an input of one operation",
-    "coin": "a coin at a boundary is an input of one operation",
-    "shape": "degenerate trees are drawn for single operations",
-    "nan": "a row without numbers is an input of one operation",
-    "cuda": "a kernel has it, whatever the engine does",
-}
-"""Conditions that histories are not judged by, and why."""
-
-OWN = (
-    Tag.ZOMBIE,
-    Tag.LATE,
-    Tag.ABORT,
-    Tag.PENALTY,
-    Tag.BIAS,
-    Tag.MINIMUM,
-    Tag.BAD_WORD,
-    Tag.PARAMETERS,
-    Tag.BUCKET,
-    Tag.IDLE_RANK,
-)
-"""Conditions beyond the legend, required alike.
-
-What is late, each kind of rule about logits, iterations after a change of an algorithm's own parameters, another
-bucket than the one before, and a rank that waits while another one works.
-"""
-
-SOMETIMES = (
-    Tag.STOP_IN_FLIGHT,
-    Tag.ROW_IN_FLIGHT,
-    Tag.BACK_IN_FLIGHT,
-    Tag.ABORT_IN_FLIGHT,
-    Tag.EMPTY_IN_FLIGHT,
-    Tag.CHUNK_IN_FLIGHT,
-    Tag.IDLE_IN_FLIGHT,
-    Tag.EARLY_RESULT,
-    Tag.FINISH_AND_RESIZE,
-    Tag.ROW_AT_ONCE,
-)
-"""What has to happen sometimes: a long run in which one of them never does decides too little."""
-
-OF_SCHEDULERS = (
-    Tag.ANY,
-    Tag.BATCH,
-    Tag.PAGES,
-    Tag.CHUNK,
-    Tag.PREFIX,
-    Tag.RETRACT,
-    Tag.OVERLAP,
-    Tag.HISTORY,
-    Tag.FINISH,
-    Tag.SWA,
-    Tag.ZOMBIE,
-    Tag.LATE,
-    Tag.ABORT,
-)
-"""Those of them that a scheduler has to do with: all that is required of a module that brings nothing else."""
-
-MEANINGS: dict[Tag, str] = {
+REQUIRED: dict[Tag, str] = {
     Tag.ANY: "an iteration, whatever happens in it",
     Tag.ACCEPTED: "a request accepts a draft",
     Tag.REJECTED: "a request accepts some of a path's drafts, not all",
@@ -138,6 +39,25 @@ MEANINGS: dict[Tag, str] = {
     Tag.PAD: "a verify with rows of padding",
     Tag.IDLE: "an iteration without a request, here or on one rank",
     Tag.RANKS: "two ranks run their forwards together",
+}
+"""Of the catalogue's legend, what an engine can come to, and what each condition is, in words of a report."""
+
+NOT_YET: dict[str, str] = {}
+"""Conditions whose feature the engine lacks, and which."""
+
+ELSEWHERE = {
+    "replay": "graphs are replayed by a worker alone",
+    "vmap": "drawn, but who maps ids does not tell",
+    "proc": "drawn beside grammars, but processors do not tell",
+    "badtree": "a malformed tree is an input of one operation",
+    "coin": "a coin at a boundary is an input of one operation",
+    "shape": "degenerate trees are drawn for single operations",
+    "nan": "a row without numbers is an input of one operation",
+    "cuda": "a kernel has it, whatever the engine does",
+}
+"""Conditions that histories are not judged by, and why."""
+
+OWN: dict[Tag, str] = {
     Tag.ZOMBIE: "a late result of a request that has ended",
     Tag.LATE: "a late result of a request that still runs",
     Tag.ABORT: "a request is aborted",
@@ -148,6 +68,14 @@ MEANINGS: dict[Tag, str] = {
     Tag.PARAMETERS: "the first iteration after an algorithm's own parameters changed",
     Tag.BUCKET: "a verify in another bucket than the one before",
     Tag.IDLE_RANK: "a rank waits while the other one works",
+}
+"""Conditions beyond the legend, required alike.
+
+What is late, each kind of rule about logits, iterations after a change of an algorithm's own parameters, another
+bucket than the one before, and a rank that waits while another one works.
+"""
+
+SOMETIMES: dict[Tag, str] = {
     Tag.STOP_IN_FLIGHT: "a stop inside an accepted run while the next step is in flight",
     Tag.ROW_IN_FLIGHT: "a row is used again while a result of its old owner is late",
     Tag.BACK_IN_FLIGHT: "a request that was retracted has a row again when its late result comes",
@@ -159,7 +87,27 @@ MEANINGS: dict[Tag, str] = {
     Tag.FINISH_AND_RESIZE: "a request ends in the first step of other sizes",
     Tag.ROW_AT_ONCE: "a request gets a row that the step before has freed",
 }
-"""What each condition is, in words of a report."""
+"""What has to happen sometimes: a long run in which one of them never does decides too little."""
+
+OF_SCHEDULERS = (
+    Tag.ANY,
+    Tag.BATCH,
+    Tag.PAGES,
+    Tag.CHUNK,
+    Tag.PREFIX,
+    Tag.RETRACT,
+    Tag.OVERLAP,
+    Tag.HISTORY,
+    Tag.FINISH,
+    Tag.SWA,
+    Tag.ZOMBIE,
+    Tag.LATE,
+    Tag.ABORT,
+)
+"""Those of them that a scheduler has to do with: all that is required of a module that brings nothing else."""
+
+MEANINGS = REQUIRED | OWN | SOMETIMES
+"""What each condition is."""
 
 ENDS = {
     "length": "max_new_tokens",

@@ -6,11 +6,10 @@ from specsim.assertion import require
 from specsim.host.acceptance import Acceptance
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
+from specsim.properties.runs.play import decoded_alone
 from specsim.properties.runs.reports.reported import check_reported
 from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.setups import Setup
-from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
-from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.requests import TOKEN_TEXT, Request
 
 DECODED_TOGETHER = 8
@@ -64,8 +63,8 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
         require(watch.was_aborted, f"finish of request {request.request_id}", "aborted", "decoded to its end")
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
-        _compare(request, *_decoded_plainly(setup, request, rules))
-    elif setup.acceptance is Acceptance.TARGET_DRAW or _repeats(setup, request, sampled):
+        _compare(request, *decoded_alone(setup.model, request, rules))
+    elif setup.drafting.acceptance is Acceptance.TARGET_DRAW or _repeats(setup, request, sampled):
         sampled.add(setup, request)
     else:
         _check_end(request)
@@ -91,12 +90,6 @@ def _compare(request: Request, output: list[int], finish: Finish | None) -> None
         return
     require(request.output == output, what, request.output, output)
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
-
-
-def _decoded_plainly(setup: Setup, request: Request, rules: StopRules) -> tuple[list[int], Finish | None]:
-    matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(setup.model), request.choice_alone(matcher))
-    return decode_alone(decoder, request.prompt, rules, matcher)
 
 
 def _check_end(request: Request) -> None:

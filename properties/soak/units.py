@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.brought import Brought
 from specsim.properties.seeds import source_of
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
-from specsim.properties.soak.history import Played, play
+from specsim.properties.soak.history import Played, play, replay
 from specsim.properties.soak.own import aim_at
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import REFERENCE, Subject
@@ -90,7 +90,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     if played.failure is not None:
         require_device(subject.backend)
         if limits.replays:
-            played = replace(played, failure=shrink(subject, played.failure, limits.replays))
+            played = replace(played, failure=shrink(played.failure, partial(replay, subject), limits.replays))
     elif limits.is_repeated:
         played.repeated = _repeat(subject, seed, name, played.trace)
     # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.

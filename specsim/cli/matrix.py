@@ -217,14 +217,16 @@ def _shorten(run: "MatrixRun", result: "Result", replays: int) -> "dict[Place, B
     failing = [
         (one, number)
         for one in result.cells
-        for number in [number for number, failure in one.failures.items() if not failure.is_lost][:1]
+        for number in sorted(one.failures, key=lambda number: one.failures[number].is_lost)[:1]
     ]
     shortest: dict[Place, BrokenUnit] = {}
     if result.is_interrupted or result.stopped:
         return shortest
     try:
         for one, number in failing[:MOST_SHRUNK]:
-            shortest[one.cell.name, one.mode, number] = run.shortest(one, number, replays)
+            found = run.shortest(one, number, replays)
+            if found.lines:
+                shortest[one.cell.name, one.mode, number] = found
     except KeyboardInterrupt:
         result.is_interrupted = True
     return shortest

@@ -91,13 +91,13 @@ def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_p
     assert got.exit_code == 1
     assert f"FAILURE: {CELL}, as it is, history 0: lockstep: iteration 0, Request.output[0, 0] = " in got.stdout
     assert f"Shortest history 0 of {CELL}: " in got.stdout
-    assert "  1. admit Asked(" in got.stdout
+    assert "  1. admit Arrival(" in got.stdout
     assert f"replay: specsim matrix cutting_cells --seed 7 --cell {CELL} --history 0" in got.stdout
     assert "fails: 1 cells, 1 histories, seed 7" in got.stdout
     document = json.loads(specsim(*asked, "--json").stdout)
     (failure,) = document["cells"][0]["failures"]
     assert (document["failures"], failure["history"]) == (1, 0)
-    assert failure["shortest"][1].startswith("1. admit Asked(")
+    assert failure["shortest"][1].startswith("1. admit Arrival(")
 
 
 def test_a_history_that_comes_to_too_little_is_inconclusive(specsim, monkeypatch):

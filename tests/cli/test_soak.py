@@ -35,7 +35,7 @@ def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_p
     got = specsim("soak", "cutting_engine", "--steps", 60, "--seed", 2, "--replays", 10)
     assert got.exit_code == 1
     (machine,) = re.findall(r"Shortest history of machine (\d+): .+, but should be ", got.stdout)
-    assert "  1. admit Asked(" in got.stdout
+    assert "  1. admit Arrival(" in got.stdout
     assert f"replay: specsim soak cutting_engine --seed 2 --machine {machine}" in got.stdout
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -26,13 +26,13 @@ IN_TURN, OVERLAPPED = Schedule(has_prefix_cache=True), Schedule(is_overlapped=Tr
 
 
 def changing_setup(schedule=IN_TURN, is_v1=False):
-    return Setup(
-        config=NARROW,
-        model=MODEL,
-        max_batch=2,
-        schedule=schedule,
+    return setup_of(
+        NARROW,
+        MODEL,
+        2,
+        schedule,
         is_v1=is_v1,
-        other_draftings=(WIDE,),
+        others=(WIDE,),
         num_spare_slots=60,
         longest_prompt=12,
         longest_output=24,
@@ -42,7 +42,7 @@ def changing_setup(schedule=IN_TURN, is_v1=False):
 def there_and_back():
     prompts = (3, 1, 4, 1, 5, 9, 2, 6, 5), (3, 1, 4, 1, 5, 8)
     turns = (Action("step"), Action("step"), Action("change engine", 1), Action("step"), Action("change engine", 0))
-    return [*(Action("admit", Asked(prompt, 24)) for prompt in prompts), *turns, *turns]
+    return [*(Action("admit", Arrival(prompt, 24)) for prompt in prompts), *turns, *turns]
 
 
 def with_worker(worker, worker_v1=None):
@@ -86,9 +86,9 @@ def test_workers_of_v1_take_turns_too(worker):
 @pytest.mark.parametrize("is_v1", [False, True], ids=["V2", "V1"])
 def test_both_sides_of_a_lockstep_change(is_v1):
     machine = Machine(with_worker(OwnWorker, OwnWorkerV1), changing_setup(is_v1=is_v1))
-    assert machine.draftings == (NARROW, WIDE)
+    assert machine.sides.draftings == (NARROW, WIDE)
     machine.change_engine(WIDE)
-    assert [engine.worker.config for engine in machine.engines] == [WIDE, WIDE]
+    assert [engine.worker.config for engine in machine.sides.engines] == [WIDE, WIDE]
 
 
 @pytest.mark.parametrize("worker", FAULTY, ids=lambda worker: worker.__name__)
@@ -106,15 +106,15 @@ def test_what_an_engine_knows_of_before_another_one_wrote_is_found_out():
 
 def test_a_worker_that_stays_as_it_is_says_so():
     machine = Machine(with_worker(FixedWorker), changing_setup())
-    assert (machine.draftings, machine.untried) == ((NARROW,), "FixedWorker has no resized(config)")
+    assert (machine.sides.draftings, machine.sides.untried) == ((NARROW,), "FixedWorker has no resized(config)")
 
 
 def test_sizes_that_are_refused_on_pages_are_left_out():
-    on_pages = replace(changing_setup(), page_size=2)
+    on_pages = changing_setup().having(page_size=2)
     machine = Machine(with_worker(OnlyChainsOnPages), on_pages)
     machine.change_engine(WIDE)
-    assert (machine.drafting, machine.draftings) == (NARROW, (NARROW,))
-    assert machine.untried is not None
-    assert machine.untried.startswith("OnlyChainsOnPages refuses to be resized: BAD_CONFIGURATION")
+    assert (machine.sides.drafting, machine.sides.draftings) == (NARROW, (NARROW,))
+    assert machine.sides.untried is not None
+    assert machine.sides.untried.startswith("OnlyChainsOnPages refuses to be resized: BAD_CONFIGURATION")
     with pytest.raises(SpecRejection):
         Machine(with_worker(OnlyChainsOnPages), changing_setup()).change_engine(WIDE)

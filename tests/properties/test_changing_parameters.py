@@ -10,12 +10,12 @@ from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.alone import run_together
-from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
@@ -120,15 +120,14 @@ def faulty(name, fault):
 def changing_setup(name, is_v1, other=None):
     is_store = name == "NGRAM"
     own = STORE if is_store else BLOCK
-    return Setup(
-        config=own.config,
-        model=HashModel(3 if is_store else VOCABULARY, 5, 0.9),
-        max_batch=2,
-        schedule=Schedule(has_prefix_cache=True),
+    return setup_of(
+        own,
+        HashModel(3 if is_store else VOCABULARY, 5, 0.9),
+        2,
+        Schedule(has_prefix_cache=True),
         is_v1=is_v1,
-        algorithm=name,
-        parameters=own,
-        other_draftings=(other or (STORES["wider"] if is_store else WIDE_BLOCK),),
+        drafter=name,
+        others=(other or (STORES["wider"] if is_store else WIDE_BLOCK),),
         num_spare_slots=80,
         longest_prompt=12,
         longest_output=10,
@@ -138,7 +137,7 @@ def changing_setup(name, is_v1, other=None):
 def there_and_back(changes=True):
     prompts = (2, 1, 0, 1, 2, 1, 0, 1, 2), (2, 1, 0, 1, 2, 0)
     turns = [Action("step") if turn == "step" else Action("change engine", turn) for turn in TURNS * 2]
-    asked = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
+    asked = [Action("admit", Arrival(prompt, 10)) for prompt in prompts]
     return [*asked, *(turn for turn in turns if changes or turn.rule == "step")]
 
 
@@ -194,18 +193,23 @@ def test_a_store_is_kept_as_long_as_its_own_sizes_are():
 def test_machines_say_what_their_engines_may_be_given():
     setup = changing_setup("NGRAM", is_v1=True)
     machine = Machine(Subject(REFERENCE), setup)
-    assert (machine.draftings, machine.untried) == ((STORE, STORES["wider"]), None)
+    assert (machine.sides.draftings, machine.sides.untried) == ((STORE, STORES["wider"]), None)
     machine.change_engine(STORES["wider"])
-    assert machine.drafting == machine.engine.worker.parameters == STORES["wider"]
+    assert machine.sides.drafting == machine.engine.worker.parameters == STORES["wider"]
 
 
 def test_sampled_blocks_may_differ_with_their_company_where_rules_make_tokens_equal():
-    setup = replace(changing_setup("DFLASH", is_v1=False), max_batch=1, model=HashModel(VOCABULARY, 3550131924, 0.3, 2))
-    setup = replace(setup.under(DflashParameters(16)), has_sampling=True, longest_output=16)
+    setup = changing_setup("DFLASH", is_v1=False).having(
+        max_batch=1,
+        model=HashModel(VOCABULARY, 3550131924, 0.3, 2),
+        sizes=DflashParameters(16),
+        has_sampling=True,
+        longest_output=16,
+    )
     sampling = SamplingParameters(4.0, top_k=5, top_p=0.85, seed=1865367026)
-    ruled = Asked((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
-    beside = Asked((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
-    requests = [ruled.request(0, False), beside.request(1, False)]
+    ruled = Arrival((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
+    beside = Arrival((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
+    requests = [ruled.request(0), beside.request(1)]
     alone, together = (run_together(setup, some)[0].output for some in (requests[:1], requests))
     assert alone != together
     assert replay(Subject(REFERENCE), setup, [Action("admit", one) for one in (ruled, beside)]) is None

@@ -113,12 +113,12 @@ def test_the_scheduler_of_the_page_soaks_beside_a_reference_that_ours_schedules(
     assert [one.failure for one in played] == [None] * len(played)
     assert all(one.ran[SCHEDULER] for one in played)
     machine = Machine(Subject(module(ShortestFirst)), draw_setup(Random(0)))
-    assert [type(engine.scheduler) for engine in machine.engines] == [ShortestFirst, Scheduler]
+    assert [type(engine.scheduler) for engine in machine.sides.engines] == [ShortestFirst, Scheduler]
 
 
 def test_a_module_without_a_scheduler_has_the_engines_that_it_had():
     machine = Machine(Subject(REFERENCE), draw_setup(Random(0)))
-    assert [type(engine.scheduler) for engine in machine.engines] == [Scheduler]
+    assert [type(engine.scheduler) for engine in machine.sides.engines] == [Scheduler]
 
 
 def test_the_commands_of_the_page_conform(tmp_path):

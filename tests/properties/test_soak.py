@@ -11,16 +11,18 @@ from specsim.algorithms import DRAFTERS
 from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
+from specsim.conformance.isolation.jobs import Limits
 from specsim.properties.runs.histories import VOCABULARY
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
-from specsim.properties.soak.asked import Asked
+from specsim.properties.soak.crashes import Crash, smallest_crash
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action, apply_action, draw_action
-from specsim.properties.soak.run import Soak, Soaked
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.run import LOADED, RUN_UNIT, Soak, Soaked
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import (
@@ -34,6 +36,7 @@ from specsim.properties.soak.tags import (
     least_hits,
     more_steps,
 )
+from specsim.properties.soak.units import ANY, SoakLimits
 from specsim.properties.soak.verdict import complaints, why_inconclusive
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -56,14 +59,14 @@ def reference():
 
 def short_setups(random):
     """Draw machines of few actions: many small ones meet more than a large one."""
-    return replace(draw_setup(random), num_actions=30)
+    return draw_setup(random).having(num_actions=30)
 
 
 def find(fault):
     """Return what the first machine that fails came to, and the steps that all of them took."""
     subject, num_steps = fault.plant(), 0
     for number in count():
-        played = play(subject, Random(f"0 {number}"), lambda random: replace(fault.draw(random), num_actions=30))
+        played = play(subject, Random(f"0 {number}"), lambda random: fault.draw(random).having(num_actions=30))
         num_steps += played.num_steps
         if played.failure is not None or num_steps > MOST_STEPS:
             return played.failure, num_steps
@@ -86,15 +89,25 @@ def test_histories_are_replayed_and_made_smaller(quick_fault):
     subject = quick_fault.plant()
     failure, _ = find(quick_fault)
     assert len(failure.actions) > 10
-    smallest = shrink(subject, failure, 150)
+    smallest = shrink(failure, partial(replay, subject), 150)
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
     assert replay(reference(), smallest.setup, smallest.actions) is None
 
 
+def test_histories_that_end_their_process_are_made_smaller():
+    limits, module = Limits(call=20.0), "tests.properties.crashing_worker"
+    unit = RUN_UNIT, (module, ANY, ("3 0",), SoakLimits())
+    found = smallest_crash(Crash(unit, (LOADED, (module,)), limits, 60))
+    assert found["error"] == "! CRASHED in prefill, action 3: killed by SIGABRT"
+    assert [line.partition("(")[0] for line in found["lines"][1:-1]] == ["1. admit Arrival", "2. admit Arrival"]
+    others = RUN_UNIT, ("specsim.reference", ANY, ("3 7",), SoakLimits())
+    assert smallest_crash(Crash(others, (LOADED, ("specsim.reference",)), limits, 60)) is None
+
+
 def test_nothing_is_tried_without_replays(quick_fault):
     failure, _ = find(quick_fault)
-    assert shrink(quick_fault.plant(), failure, 0).error == failure.error
+    assert shrink(failure, partial(replay, quick_fault.plant()), 0) == failure
 
 
 def test_what_cannot_be_applied_is_left_out():
@@ -103,17 +116,17 @@ def test_what_cannot_be_applied_is_left_out():
 
 
 def test_a_prompt_in_chunks_takes_the_room_of_texts_that_no_one_uses():
-    setup = Setup(
-        config=SpecConfig(1, 2, 3),
-        model=HashModel(VOCABULARY, 5),
-        max_batch=1,
-        schedule=Schedule(prefill_chunk=4, has_prefix_cache=True),
+    setup = setup_of(
+        SpecConfig(1, 2, 3),
+        HashModel(VOCABULARY, 5),
+        1,
+        Schedule(prefill_chunk=4, has_prefix_cache=True),
         longest_prompt=30,
         longest_output=10,
         page_size=2,
     )
     prompts = [tuple((number * place + number) % VOCABULARY for place in range(30)) for number in (1, 3, 5)]
-    crowd = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
+    crowd = [Action("admit", Arrival(prompt, 10)) for prompt in prompts]
     assert replay(reference(), setup, crowd) is None
 
 
@@ -161,7 +174,7 @@ def test_what_never_happened_makes_a_long_run_inconclusive():
 
 def test_a_run_that_missed_something_is_inconclusive_and_says_what():
     soaked = plenty()
-    soaked.reach[REQUIRED[3]] = 19
+    soaked.reach[Tag.FULL] = 19
     soaked.reused["abort"] = 3
     soaked.algorithms["NGRAM"] = 0
     soaked.num_decodes, soaked.num_wide_decodes = 9_999, 1_999
@@ -180,7 +193,7 @@ def test_a_run_that_missed_something_is_inconclusive_and_says_what():
 
 def test_what_a_run_missed_is_no_reason_where_something_is_wrong():
     soaked = plenty()
-    soaked.reach[REQUIRED[3]] = 19
+    soaked.reach[Tag.FULL] = 19
     soaked.stopped = "too many"
     assert (complaints(soaked), why_inconclusive(soaked, is_part=False)) == (["too many"], [])
 
@@ -219,7 +232,7 @@ def test_machines_of_other_algorithms_live_to_their_ends(name):
 def test_wide_trees_and_every_setup_but_one_in_four_stay_with_eagle():
     setups = [draw_setup(Random(number)) for number in range(200)]
     assert all(with_algorithm(one) is one for one in setups if one.config.num_draft_tokens > MOST_PACKED_NODES)
-    changed = [with_algorithm(one).algorithm for one in setups if with_algorithm(one) is not one]
+    changed = [with_algorithm(one).drafting.drafter for one in setups if with_algorithm(one) is not one]
     assert set(changed) == set(OTHERS)
     assert 30 < len(changed) < 70
 
@@ -241,7 +254,7 @@ def test_a_fault_of_another_algorithm_is_found():
         replace(load("specsim.reference"), other_workers={"ngram": partial(CarelessWorker, make_side=NgramSide)})
     )
     setup = of_algorithm(short_setups(Random(0)), "NGRAM", Random(0))
-    setup = replace(setup, is_v1=True, schedule=replace(setup.schedule, is_overlapped=False))
-    actions = [Action("admit", Asked((0, 1, 2, 0, 1), 12))]
+    setup = setup.having(is_v1=True, is_overlapped=False)
+    actions = [Action("admit", Arrival((0, 1, 2, 0, 1), 12))]
     assert replay(subject, setup, actions) is not None
     assert replay(reference(), setup, actions) is None

@@ -7,13 +7,13 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.drawing import draw_setup, with_padding
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.padding import BUCKETS
 from specsim.properties.soak.rules import Action, apply_action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -26,18 +26,18 @@ from specsim.simulation.ranks import Meeting
 from specsim.simulation.schedule import Schedule
 
 STEP, NO_ONE = Action("step"), Action("idle batch")
-EVERYBODY = [Action("admit", Asked((3, 1, 4, 1, number), 16)) for number in range(2)]
-NEXT_DOOR = Action("admit next door", Asked((2, 7, 1), 8))
+EVERYBODY = [Action("admit", Arrival((3, 1, 4, 1, number), 16)) for number in range(2)]
+NEXT_DOOR = Action("admit next door", Arrival((2, 7, 1), 8))
 PADDED = {"is_padded": True}
-RANKED = {"is_padded": True, "is_ranked": True}
+RANKED = {"is_padded": True, "num_ranks": 2}
 
 
-def setup_of(is_v1=False, is_overlapped=False, **company):
-    return Setup(
-        config=SpecConfig(2, 2, 4),
-        model=HashModel(VOCABULARY, 5, 0.9),
-        max_batch=2,
-        schedule=Schedule(is_overlapped=is_overlapped, has_prefix_cache=True),
+def machine_with(is_v1=False, is_overlapped=False, **company):
+    return setup_of(
+        SpecConfig(2, 2, 4),
+        HashModel(VOCABULARY, 5, 0.9),
+        2,
+        Schedule(is_overlapped=is_overlapped, has_prefix_cache=True),
         is_v1=is_v1,
         longest_output=16,
         num_spare_slots=80,
@@ -136,13 +136,13 @@ def without(name, actions):
 
 @pytest.mark.parametrize("is_overlapped", [False, True], ids=["in turn", "overlapped"])
 def test_buckets_change_while_requests_run(is_overlapped):
-    setup = setup_of(is_overlapped=is_overlapped, **PADDED)
+    setup = machine_with(is_overlapped=is_overlapped, **PADDED)
     assert replay(Subject(REFERENCE), setup, changing_buckets()) is None
-    assert replay(Subject(REFERENCE), replace(setup, is_v1=True, schedule=Schedule()), changing_buckets()) is None
+    assert replay(Subject(REFERENCE), setup.having(is_v1=True, schedule=Schedule()), changing_buckets()) is None
 
 
 def test_padded_rows_and_other_buckets_are_counted():
-    machine = Machine(Subject(REFERENCE), setup_of(**PADDED))
+    machine = Machine(Subject(REFERENCE), machine_with(**PADDED))
     for action in changing_buckets():
         assert apply_action(machine, action)
     assert (machine.reach.counts[Tag.PAD], machine.reach.counts[Tag.BUCKET]) == (2, 3)
@@ -150,13 +150,13 @@ def test_padded_rows_and_other_buckets_are_counted():
 
 
 def test_what_a_bucket_keeps_of_another_one_is_found():
-    subject, setup = with_model(StaleInput), setup_of(**PADDED)
+    subject, setup = with_model(StaleInput), machine_with(**PADDED)
     assert replay(subject, setup, changing_buckets()).error.startswith("lockstep: iteration 2, ")
     assert replay(subject, setup, without("change buckets", changing_buckets())) is None
 
 
 def test_workers_of_somebody_run_on_padded_forwards_too():
-    machine = Machine(with_worker(ReferenceWorker), setup_of(**PADDED))
+    machine = Machine(with_worker(ReferenceWorker), machine_with(**PADDED))
     assert isinstance(machine.engine.worker.model, PaddedModel)
 
 
@@ -164,11 +164,11 @@ def test_workers_of_somebody_run_on_padded_forwards_too():
 def test_iterations_run_without_requests(company):
     actions = [NO_ONE, *EVERYBODY, STEP, NO_ONE, STEP, NO_ONE, NO_ONE, *[STEP] * 12, NO_ONE, EVERYBODY[1]]
     for is_v1, is_overlapped in ((False, False), (False, True), (True, False)):
-        assert replay(Subject(REFERENCE), setup_of(is_v1, is_overlapped, **company), actions) is None
+        assert replay(Subject(REFERENCE), machine_with(is_v1, is_overlapped, **company), actions) is None
 
 
 def test_v1_keeps_its_batch_as_long_as_requests_run():
-    machine = Machine(Subject(REFERENCE), setup_of(is_v1=True))
+    machine = Machine(Subject(REFERENCE), machine_with(is_v1=True))
     for action in (EVERYBODY[0], STEP):
         apply_action(machine, action)
     assert not apply_action(machine, NO_ONE)
@@ -180,21 +180,21 @@ def test_v1_keeps_its_batch_as_long_as_requests_run():
 @pytest.mark.parametrize("worker", [ForgettingWorker, WritingWorker, LongestWorker], ids=lambda worker: worker.__name__)
 def test_what_an_idle_iteration_does_to_others_is_found(worker):
     actions = [*EVERYBODY, STEP, NO_ONE]
-    failure = replay(with_worker(worker), setup_of(), actions)
+    failure = replay(with_worker(worker), machine_with(), actions)
     assert failure is not None
     assert failure.actions[-1] == NO_ONE
-    assert replay(with_worker(worker), setup_of(), without("idle batch", actions)) is None
+    assert replay(with_worker(worker), machine_with(), without("idle batch", actions)) is None
 
 
 @pytest.mark.parametrize("worker", [None, ReferenceWorker], ids=["the reference's", "somebody's"])
 @pytest.mark.parametrize(("is_v1", "is_overlapped"), [(False, False), (False, True), (True, False)], ids=str)
 def test_ranks_run_their_forwards_together(is_v1, is_overlapped, worker):
     subject = Subject(replace(REFERENCE, worker=worker, worker_v1=worker and ReferenceWorkerV1))
-    assert replay(subject, setup_of(is_v1, is_overlapped, **RANKED), beside_another()) is None
+    assert replay(subject, machine_with(is_v1, is_overlapped, **RANKED), beside_another()) is None
 
 
 def test_turns_of_ranks_are_counted_and_who_waits_in_them():
-    machine = Machine(Subject(REFERENCE), setup_of(**RANKED))
+    machine = Machine(Subject(REFERENCE), machine_with(**RANKED))
     for action in (NEXT_DOOR, STEP, *EVERYBODY, STEP):
         assert apply_action(machine, action)
     counts = machine.reach.counts
@@ -203,7 +203,7 @@ def test_turns_of_ranks_are_counted_and_who_waits_in_them():
 
 
 def test_what_a_rank_does_while_it_waits_is_found():
-    subject, setup = with_model(ReplayingModel), setup_of(**RANKED)
+    subject, setup = with_model(ReplayingModel), machine_with(**RANKED)
     failure = replay(subject, setup, beside_another())
     assert failure is not None
     assert failure.kind == "AssertionError"
@@ -212,14 +212,14 @@ def test_what_a_rank_does_while_it_waits_is_found():
 
 def test_a_rank_that_leaves_is_found():
     subject = Subject(REFERENCE.with_function("Meeting", LeavingMeeting, "somebody's"))
-    failure = replay(subject, setup_of(**RANKED), beside_another())
+    failure = replay(subject, machine_with(**RANKED), beside_another())
     assert failure.error.startswith("ranks that were given up = ['rank ")
-    assert replay(subject, setup_of(**PADDED), beside_another()) is None
+    assert replay(subject, machine_with(**PADDED), beside_another()) is None
 
 
 def test_of_machines_whose_sizes_never_change_one_in_three_is_padded():
     drawn = [with_padding(draw_setup(Random(number))) for number in range(200)]
     padded = [one for one in drawn if one.is_padded]
-    assert all(not one.candidates and not one.other_draftings for one in padded)
+    assert all(not one.candidates and not one.others for one in padded)
     assert 20 < len(padded) < 65
     assert 5 < sum(one.is_ranked for one in padded) < 25

@@ -62,7 +62,7 @@ def find(draw):
 
 def in_turn(random):
     setup = draw_setup(random)
-    return replace(setup, schedule=replace(setup.schedule, is_overlapped=False))
+    return setup.having(is_overlapped=False)
 
 
 def test_a_race_of_three_pairs_of_events_is_found():

@@ -79,7 +79,7 @@ def _repaired(operation: str, backend: Backend, keep: Collection[str]) -> Callab
     contract, function = RECORDS[operation].contract, backend.functions[operation]
 
     def call(**carried: Any) -> Any:
-        given = {name: _copied(value) for name, value in backend.fetch(operation, carried).items()}
+        given = {name: copied(value) for name, value in backend.fetch(operation, carried).items()}
         returned = function(**carried)
         with suppress(SpecRejection):
             expected = reference().run(operation, given).outputs
@@ -141,7 +141,8 @@ def _carried(backend: Backend, value: Any) -> Any:
     return None if value is None else backend.arrays.from_numpy(value)
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """Return an argument whose arrays are copies, lists of them too."""
     if isinstance(value, list | tuple):
-        return [_copied(entry) for entry in value]
+        return [copied(entry) for entry in value]
     return value.copy() if isinstance(value, np.ndarray) else value

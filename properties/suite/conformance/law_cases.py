@@ -1,6 +1,6 @@
 """The case of a law that takes more than one call: the request in one of its calls that differs from the reference."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, get_args, get_origin
@@ -20,6 +20,7 @@ from specsim.properties.operations.acceptance.laws_chains import taken as taken_
 from specsim.properties.operations.generated.margin_cases import difference_beyond_margins
 from specsim.properties.property import Property
 from specsim.properties.suite.conformance.cells import cell_of, tokens_of
+from specsim.properties.suite.conformance.evidence import copied
 from specsim.properties.suite.conformance.plain_cases import NotPlain, form_of, plain, restored
 
 Call = dict[str, Any]
@@ -87,7 +88,7 @@ def _calls_of(one: Property, backend: Backend, case: Any) -> list[tuple[str, Cal
     def watched(operation: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def watch(**carried: Any) -> Any:
             fetched = backend.fetch(operation, carried)
-            calls.append((operation, {name: _copied(value) for name, value in fetched.items()}))
+            calls.append((operation, {name: copied(value) for name, value in fetched.items()}))
             return function(**carried)
 
         return watch
@@ -161,9 +162,3 @@ def _with_cell(law: StoredLaw, backend: Backend, operation: str, arguments: Call
 def _forms_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in outputs.items() if value is not None}
     return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in plain.items()}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_copied(entry) for entry in value]
-    return value.copy() if isinstance(value, np.ndarray) else value

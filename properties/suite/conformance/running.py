@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, reject, settings
 from hypothesis import seed as seeded
 from hypothesis.errors import HypothesisException, Unsatisfiable
 
@@ -23,11 +23,10 @@ from specsim.properties.operations.generated.margin_cases import counting
 from specsim.properties.property import Property
 from specsim.properties.reach.counting import counting_reach, require_reach
 from specsim.properties.reach.sizes import is_interpreted
-from specsim.properties.strategies.limits import drawing_within
+from specsim.properties.strategies.limits import drawing_within, leaves_out
 from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.suite.conformance.drafters import play_law
 from specsim.properties.suite.conformance.evidence import evidence_of
-from specsim.properties.suite.conformance.excluded import leave_out, why_excluded
 from specsim.properties.suite.conformance.law_cases import law_case_of
 from specsim.properties.suite.conformance.report import Failure, PropertyReport
 from specsim.properties.suite.conformance.selection import is_runnable
@@ -72,7 +71,7 @@ def _run(
 ) -> tuple[PropertyReport, Failure | None]:
     if max_examples < 1 or not is_runnable(one, backend):
         return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
-    excluded = why_excluded(one, backend.limits)
+    excluded = leaves_out(one.name, backend.limits)
     if excluded:
         return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
     is_of_workers = bool(backend.makes) and not backend.functions
@@ -94,12 +93,11 @@ def _run(
         except Inconclusive as reason:
             undecided = str(reason)
             not_compared += 1
-        except OutsideLimits as outside:
+        except (OutsideLimits, WorkerRefusal) as outside:
+            # NOTE: it is neither held nor broken.
             examples -= 1
-            leave_out(left_out, str(outside))
-        except WorkerRefusal as refusal:
-            examples -= 1
-            leave_out(left_out, refusal.limit)
+            left_out[outside.limit if isinstance(outside, WorkerRefusal) else str(outside)] += 1
+            reject()
         except Exception as error:
             require_device(backend)
             smallest, broken = case, error

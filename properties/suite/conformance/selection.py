@@ -1,8 +1,7 @@
 """Which properties are run against an implementation, and with how many examples."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
@@ -26,33 +25,6 @@ LAW_SHARE = 0.2
 SLOW_SHARE = 0.05
 FEWEST_PLAYED = 4
 """Examples of a law that plays a worker which hardly another law does, where an implementation has nothing else."""
-
-
-class Promises(Protocol):
-    """What has to be known of an implementation to choose properties; a backend is one."""
-
-    @property
-    def name(self) -> str:
-        """As in an import."""
-
-    @property
-    def rejects(self) -> bool:
-        """Whether bad input raises ``SpecRejection``."""
-
-    @property
-    def has_worker(self) -> bool:
-        """Whether it has a worker of EAGLE of its own."""
-
-    @property
-    def makes(self) -> tuple[str, ...]:
-        """The names of what it builds whole runs of: its workers, and its scheduler."""
-
-    @property
-    def drafters(self) -> Collection[str]:
-        """The names of the drafters that it brings alone."""
-
-    def has(self, name: str) -> bool:
-        """Return whether it defines a callable."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +55,10 @@ class Described:
     def has(self, name: str) -> bool:
         """Return whether it defines a callable."""
         return name in self.functions
+
+
+Promises = Backend | Described
+"""What has to be known of an implementation to choose properties."""
 
 
 def brings_models(backend: Promises) -> bool:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import find_entry
 from specsim.properties.property import Property
+from specsim.properties.strategies.limits import leaves_out
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.excluded import why_excluded
 from specsim.properties.suite.conformance.explained import CASES, explain_here
 from specsim.properties.suite.conformance.running import failure_of
 from specsim.properties.suite.conformance.selection import examples_of, is_runnable, is_selected
@@ -73,7 +73,7 @@ def tests(
     for one in all_properties():
         is_tried = is_selected(one, backend, operations) and is_runnable(one, backend)
         share = examples_of(one, examples) if whole_runs or not one.is_slow else 0
-        if share and is_tried and not why_excluded(one, backend.limits):
+        if share and is_tried and not leaves_out(one.name, backend.limits):
             begun = settings(
                 how,
                 max_examples=share,

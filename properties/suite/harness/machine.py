@@ -32,6 +32,20 @@ def can(name: str) -> Callable[["WorkerMachine"], bool]:
     return lambda self: self.machine is not None and BY_NAME[name].weight(self.machine) > 0
 
 
+def rule_of(name: str, **drawn: Any) -> Any:
+    """Return a rule of a soak as one of Hypothesis, whose argument is a number, or drawn from a source."""
+
+    def apply(self: "WorkerMachine", source: Random | None = None, number: int | None = None) -> None:
+        if source is None:
+            self.let(Action(name, number))
+        else:
+            self.let_drawn(name, source)
+
+    apply.__name__ = name.replace(" ", "_")
+    decorate: Any = rule(**drawn)
+    return precondition(can(name))(decorate(apply))
+
+
 class WorkerMachine(RuleBasedStateMachine):
     """Requests join, decode and leave an engine in any order, and everything a soak checks is checked after each rule.
 
@@ -99,59 +113,15 @@ class WorkerMachine(RuleBasedStateMachine):
         for _ in range(count):
             self.let(Action("step"))
 
-    @precondition(can("admit"))
-    @rule(source=SOURCES)
-    def admit(self, source: Random) -> None:
-        """Ask for an output."""
-        self.let_drawn("admit", source)
-
-    @precondition(can("admit a crowd"))
-    @rule(source=SOURCES)
-    def admit_a_crowd(self, source: Random) -> None:
-        """Ask for as many outputs as there are places."""
-        self.let_drawn("admit a crowd", source)
-
-    @precondition(can("admit again"))
-    @rule(number=NUMBERS)
-    def admit_again(self, number: int) -> None:
-        """Ask for an output once more."""
-        self.let(Action("admit again", number))
-
-    @precondition(can("abort"))
-    @rule(number=NUMBERS)
-    def abort(self, number: int) -> None:
-        """End a request from outside."""
-        self.let(Action("abort", number))
-
-    @precondition(can("retract"))
-    @rule(number=NUMBERS)
-    def retract(self, number: int) -> None:
-        """Take slots and row of a request; it waits again."""
-        self.let(Action("retract", number))
-
-    @precondition(can("change steps"))
-    @rule(number=NUMBERS)
-    def change_steps(self, number: int) -> None:
-        """Draft chains of another length."""
-        self.let(Action("change steps", number))
-
-    @precondition(can("change engine"))
-    @rule(number=NUMBERS)
-    def change_engine(self, number: int) -> None:
-        """Go on in the same pools with drafts of another size."""
-        self.let(Action("change engine", number))
-
-    @precondition(can("change buckets"))
-    @rule(number=NUMBERS)
-    def change_buckets(self, number: int) -> None:
-        """Pad batches to other sizes."""
-        self.let(Action("change buckets", number))
-
-    @precondition(can("admit next door"))
-    @rule(source=SOURCES)
-    def admit_next_door(self, source: Random) -> None:
-        """Ask the rank beside the engine for an output."""
-        self.let_drawn("admit next door", source)
+    admit = rule_of("admit", source=SOURCES)
+    admit_a_crowd = rule_of("admit a crowd", source=SOURCES)
+    admit_again = rule_of("admit again", number=NUMBERS)
+    abort = rule_of("abort", number=NUMBERS)
+    retract = rule_of("retract", number=NUMBERS)
+    change_steps = rule_of("change steps", number=NUMBERS)
+    change_engine = rule_of("change engine", number=NUMBERS)
+    change_buckets = rule_of("change buckets", number=NUMBERS)
+    admit_next_door = rule_of("admit next door", source=SOURCES)
 
     @precondition(can("idle batch"))
     @rule()

@@ -7,10 +7,10 @@ from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.soak.asked import Asked
+from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.rules import Action
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -21,17 +21,17 @@ STEP, THERE, BACK = Action("step"), Action("change engine", 1), Action("change e
 
 @pytest.mark.parametrize(("is_v1", "pool"), [(False, PoolKind.HYBRID), (True, PoolKind.MHA)], ids=["V2", "V1"])
 def test_workers_of_two_widths_take_turns_on_the_same_pools(is_v1, pool):
-    setup = Setup(
-        config=SpecConfig(1, 1, 2),
-        model=HashModel(VOCABULARY, 5, target_pool=pool),
-        max_batch=1,
-        schedule=Schedule(has_prefix_cache=pool is PoolKind.MHA),
+    setup = setup_of(
+        SpecConfig(1, 1, 2),
+        HashModel(VOCABULARY, 5, target_pool=pool),
+        1,
+        Schedule(has_prefix_cache=pool is PoolKind.MHA),
         is_v1=is_v1,
-        other_draftings=(SpecConfig(2, 1, 3),),
+        others=(SpecConfig(2, 1, 3),),
         longest_prompt=4,
         longest_output=4,
     )
-    actions = [Action("admit", Asked((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
+    actions = [Action("admit", Arrival((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
     assert replay(Subject(load("specsim.gpu")), setup, actions) is None
 
 
@@ -44,17 +44,16 @@ def test_workers_of_two_widths_take_turns_on_the_same_pools(is_v1, pool):
     ],
 )
 def test_workers_of_two_parameters_take_turns_on_the_same_pools(name, own, other, is_v1):
-    setup = Setup(
-        config=own.config,
-        model=HashModel(VOCABULARY, 5),
-        max_batch=1,
-        schedule=Schedule(),
+    setup = setup_of(
+        own,
+        HashModel(VOCABULARY, 5),
+        1,
+        Schedule(),
         is_v1=is_v1,
-        algorithm=name,
-        parameters=own,
-        other_draftings=(other,),
+        drafter=name,
+        others=(other,),
         longest_prompt=4,
         longest_output=4,
     )
-    actions = [Action("admit", Asked((3, 1, 3), 4)), STEP, THERE, STEP, BACK]
+    actions = [Action("admit", Arrival((3, 1, 3), 4)), STEP, THERE, STEP, BACK]
     assert replay(Subject(load("specsim.gpu")), setup, actions) is None

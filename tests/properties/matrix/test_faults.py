@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_a_fault_is_none_next_to_its_cell(name, cell):
 def test_a_failure_is_made_smaller():
     subject = PLANTED["slots of pages in use freed by V1"].subject
     failure = first_failure(subject, "v1-page4-topk1-mha")
-    smallest = shrink(subject, failure, 60)
+    smallest = shrink(failure, partial(replay, subject), 60)
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
     assert replay(Subject(REFERENCE), smallest.setup, smallest.actions) is None

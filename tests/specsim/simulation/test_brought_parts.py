@@ -12,7 +12,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 from specsim.conformance.completed import Completed
 from specsim.host.grammar import TableGrammar
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import setup_of
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone
@@ -41,8 +41,8 @@ SHARED = (3, 1, 4, 1, 5, 9, 2, 6)
 
 
 def setup(config, schedule, **others):
-    small = {"max_batch": 2, "longest_prompt": 10, "longest_output": 10, "num_spare_slots": 9}
-    return Setup(config, MODEL, schedule=schedule, **{**small, **others})
+    small = {"longest_prompt": 10, "longest_output": 10, "num_spare_slots": 9}
+    return setup_of(config, MODEL, 2, schedule, **{**small, **others})
 
 
 SETUPS = (
@@ -85,7 +85,7 @@ def module(**functions):
 def play(backend, one):
     """Run all requests to their ends; one is retracted on the way."""
     subject = Subject(backend)
-    engine: Engine = engine_around(subject.worker(one), one, one.schedule, subject)
+    engine: Engine = engine_around(subject.worker(one), one, subject)
     for request in REQUESTS:
         engine.submit(request.fresh())
     for number in range(200):

@@ -1,5 +1,4 @@
 import runpy
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "my_worker_machine.p
 def small_setups(random):
     """Draw the smallest trees: interpreted kernels take their time."""
     setup = draw_setup(random)
-    return replace(setup, longest_prompt=4, longest_output=6, max_batch=min(setup.max_batch, 2), has_sampling=False)
+    few = min(setup.room.max_batch, 2)
+    return setup.having(longest_prompt=4, longest_output=6, max_batch=few, has_sampling=False)
 
 
 class ReferenceMachine(WorkerMachine):
@@ -114,4 +114,4 @@ def test_a_failing_history_is_reported_action_by_action(example, capsys):
         run(StuckMachine, 50, 20, phases=(Phase.generate,))
     reported = "\n".join(caught.value.__notes__)
     assert "state.admit" in reported
-    assert "\nadmit Asked(prompt=" in reported
+    assert "\nadmit Arrival(prompt=" in reported
