@@ -34,7 +34,8 @@ def edited(
     within : callable, module or str
         Function, method, class or module that has the pieces: a name in the module of the correct function
         (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
-        of any other, which the correct function then meets edited. The correct function itself by default.
+        of any other (``"specsim.counts.ceil_to"``), which the correct function then meets edited. The correct function
+        itself by default.
     using : tuple of callables
         What replacements call by its name and the module of the function lacks; ``np`` they always have.
     **names : Any
@@ -43,7 +44,7 @@ def edited(
     Raises
     ------
     DoesNotFitError
-        When the fault is injected: a piece does not stand there once.
+        When the fault is injected: a piece does not stand there once, or the correct function does not meet it.
     """
 
     def inject(correct: Function) -> Function:
@@ -95,34 +96,38 @@ def edit(
     """
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
-    place, also = within or correct.__qualname__, tuple({**{one.__name__: one for one in using}, **names}.items())
-    if isinstance(place, str):
-        place = _resolved(home, place)
-    if isinstance(place, str):
+    goal, place = _located(home, within or correct.__qualname__)
+    also = tuple({**{one.__name__: one for one in using}, **names}.items())
+    if goal == home:
         return _edited_names(home, place, pairs, name, also)[name]
-    if isinstance(place, ModuleType):
-        goal, place = place.__name__, ""
-    else:
-        other = inspect.unwrap(place)
-        goal, place = other.__module__, other.__qualname__
     path = _path(home, goal)
     faulty = _edited_names(goal, place, pairs, "", also)
     for before, after in pairwise(reversed(path)):
         right = vars(sys.modules[before])
         changed = {id(right[key]): value for key, value in faulty.items() if key in right and right[key] is not value}
         own = {key: changed[id(value)] for key, value in vars(sys.modules[after]).items() if id(value) in changed}
+        if not own:
+            raise DoesNotFitError(f"{after} meets nothing of {before} that is edited")
         faulty = _names(after, _parsed(after), own, {name} if after == home else set())
     return faulty[name]
 
 
-def _resolved(home: str, place: str) -> Any:
-    """Return a place of a module itself, or what it means: something imported, or a module beside and what is there."""
+def _located(home: str, place: Function | ModuleType | str) -> tuple[str, str]:
+    """Return the module of a place, and its name there, which a whole module lacks."""
+    if isinstance(place, ModuleType):
+        return place.__name__, ""
+    if not isinstance(place, str):
+        there = inspect.unwrap(place)
+        return there.__module__, there.__qualname__
+    if place.startswith("specsim."):
+        module, _, name = (place, "", "") if place in sys.modules else place.rpartition(".")
+        return module, name
     first, _, rest = place.partition(".")
     beside = sys.modules.get(f"{home.rpartition('.')[0]}.{first}")
     found = vars(sys.modules[home]).get(first, beside)
     if found is None or getattr(found, "__module__", "") == home:
-        return place
-    return attrgetter(rest)(found) if rest else found
+        return home, place
+    return _located(home, attrgetter(rest)(found) if rest else found)
 
 
 def _path(home: str, goal: str) -> list[str]:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+import numpy as np
+
+from specsim.properties.mutants.record import Function, Named, answering, mutants_by_number, with_arguments
 
 
 def _one_row_a_request(correct: Function, arguments: Named) -> Any:
@@ -12,21 +14,12 @@ def _one_row_a_request(correct: Function, arguments: Named) -> Any:
             logits[request : request + 1] = processor(logits[request : request + 1].copy())
 
 
-def _first_for_everybody(correct: Function, arguments: Named) -> Any:
-    processors = arguments["processors"]
-    return correct(**{**arguments, "processors": [next(iter(processors), None)] * len(processors)})
-
-
 def _called_once_a_row(correct: Function, arguments: Named) -> Any:
     logits, width = arguments["logits"], arguments["num_draft_tokens"]
     for row in range(len(logits)):
         processor = arguments["processors"][row // width]
         if processor is not None:
             logits[row : row + 1] = processor(logits[row : row + 1].copy())
-
-
-def _result_is_dropped(correct: Function, arguments: Named) -> Any:
-    correct(**{**arguments, "logits": arguments["logits"].copy()})
 
 
 def _first_row_alone(correct: Function, arguments: Named) -> Any:
@@ -38,11 +31,15 @@ def _first_row_alone(correct: Function, arguments: Named) -> Any:
             logits[row] = raw[row]
 
 
-_NAME = "apply_logit_processors"
-MUTANTS = (
-    Mutant("OWN-128", _NAME, "A processor sees row b instead of the rows of request b.", answering(_one_row_a_request)),
-    Mutant("OWN-129", _NAME, "The first request's processor is used for all.", answering(_first_for_everybody)),
-    Mutant("OWN-310", _NAME, "A processor is called for every row.", answering(_called_once_a_row)),
-    Mutant("OWN-451", _NAME, "Only the root's row is processed.", answering(_first_row_alone)),
-    Mutant("OWN-311", _NAME, "What processors return is dropped.", answering(_result_is_dropped)),
+MUTANTS = mutants_by_number(
+    "apply_logit_processors",
+    {
+        ("OWN-128", "A processor sees row b instead of the rows of request b."): answering(_one_row_a_request),
+        ("OWN-129", "The first request's processor is used for all."): with_arguments(
+            processors=lambda own: [next(iter(own), None)] * len(own)
+        ),
+        ("OWN-310", "A processor is called for every row."): answering(_called_once_a_row),
+        ("OWN-451", "Only the root's row is processed."): answering(_first_row_alone),
+        ("OWN-311", "What processors return is dropped."): with_arguments(logits=np.copy),
+    },
 )

@@ -1,12 +1,12 @@
 """Faults in the rules: checks that are dropped, choices that are undone, changes without a message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.mutants.record import Function, Mutant, answering
+from specsim.properties.mutants.record import Function, answering, edits_of, mutants_by_number
 from specsim.rejection import SpecRejection
-from specsim.rules import REASONS_FOR_V1, Code, Decision, ExecutionPlan, Level, ServerConfig
+from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
 
 
 def _blind_to(**values: Any) -> Callable[[Function], Function]:
@@ -29,28 +29,13 @@ def _planned(change: Callable[[ServerConfig, ExecutionPlan], ExecutionPlan]) -> 
     return _resolving(lambda correct, config: change(config, correct(config)))
 
 
-def _without(plan: ExecutionPlan, codes: frozenset[Code]) -> ExecutionPlan:
+def _without(*codes: Code) -> Callable[[Function], Function]:
+    """Inject a fault that gives no reason of some codes."""
+    return _planned(lambda _, plan: _silent(plan, codes))
+
+
+def _silent(plan: ExecutionPlan, codes: Collection[Code]) -> ExecutionPlan:
     return replace(plan, decisions=tuple(one for one in plan.decisions if one.code not in codes))
-
-
-def _swapped(plan: ExecutionPlan, worker: str, decision: Decision, **values: Any) -> ExecutionPlan:
-    chosen = REASONS_FOR_V1 | {Code.V2_CHOSEN}
-    decisions = tuple(decision if one.code in chosen else one for one in plan.decisions)
-    return replace(plan, worker=worker, decisions=decisions, config=replace(plan.config, **values))
-
-
-def _trees_on_v1(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
-    if plan.worker == "v1" or config.mode != "auto" or (plan.config.topk or 1) == 1:
-        return plan
-    reason = Decision(Code.PAGED_TREE, "Trees run on V1.", Level.WARNING, ("disable_overlap",))
-    return _swapped(plan, "v1", reason, disable_overlap=True)
-
-
-def _worker_before_sizes(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
-    codes = {decision.code for decision in plan.decisions}
-    if Code.SIZES_CHOSEN not in codes or not codes & {Code.PAGED_TREE, Code.RECURRENT_TREE}:
-        return plan
-    return _swapped(plan, "v2", Decision(Code.V2_CHOSEN, "V2."), disable_overlap=config.disable_overlap)
 
 
 def _overlap_switched_on(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
@@ -59,24 +44,11 @@ def _overlap_switched_on(config: ServerConfig, plan: ExecutionPlan) -> Execution
     return replace(plan, config=replace(plan.config, disable_overlap=False))
 
 
-def _fallback_without_reason(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
-    return _without(plan, frozenset({Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2}))
-
-
-def _mixed_chunk_in_silence(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
-    return _without(plan, frozenset({Code.MIXED_CHUNK_OFF}))
-
-
 def _chain_as_given(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
     if plan.sizes is None or config.topk != 1:
         return plan
     cut = replace(plan.config, num_draft_tokens=config.num_draft_tokens)
-    return replace(_without(plan, frozenset({Code.CHAIN_LENGTH})), config=cut)
-
-
-def _controller_stays_on(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
-    kept = replace(plan.config, adaptive=config.adaptive)
-    return replace(_without(plan, frozenset({Code.ADAPTIVE_DISABLED})), config=kept)
+    return replace(_silent(plan, {Code.CHAIN_LENGTH}), config=cut)
 
 
 def _bound_replaced(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
@@ -92,12 +64,6 @@ def _bound_halved(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
     reason = Decision(Code.MAX_RUNNING_REQUESTS, "Drafts need room.", Level.WARNING, ("max_running_requests",))
     halved = replace(plan.config, max_running_requests=bound // 2)
     return replace(plan, config=halved, decisions=(*plan.decisions, reason))
-
-
-def _v2_not_insisted_on(correct: Function, config: ServerConfig) -> Any:
-    plan: ExecutionPlan = correct(config)
-    is_insisted_on = Code.V2_STEP_BY_STEP in {one.code for one in plan.decisions}
-    return correct(replace(config, mode="auto")) if is_insisted_on else plan
 
 
 def _snapshots_inside_pages(correct: Function, config: ServerConfig) -> Any:
@@ -119,24 +85,38 @@ def _words_withheld(correct: Function, config: ServerConfig) -> Any:
         ) from said
 
 
-_RESOLVE = "resolve"
-
 MUTANTS = (
-    Mutant("OWN-130", _RESOLVE, "The worker is chosen without a look at the page size.", _blind_to(page_size=1)),
-    Mutant("OWN-131", _RESOLVE, "The worker is chosen without a look at recurrent layers.", _blind_to(recurrent=False)),
-    Mutant("OWN-132", _RESOLVE, "V2 runs no trees at all.", _planned(_trees_on_v1)),
-    Mutant("OWN-133", _RESOLVE, "A fallback to V1 gives no reason.", _planned(_fallback_without_reason)),
-    Mutant("OWN-134", _RESOLVE, "Overlap that the user switched off is on again.", _planned(_overlap_switched_on)),
-    Mutant("OWN-135", _RESOLVE, "The worker suits a chain, and then a tree is chosen.", _planned(_worker_before_sizes)),
-    Mutant("OWN-136", _RESOLVE, "Mixed chunks are switched off in silence.", _planned(_mixed_chunk_in_silence)),
-    Mutant("OWN-137", _RESOLVE, "A chain keeps more nodes than it has levels.", _planned(_chain_as_given)),
-    Mutant(
-        "OWN-138", _RESOLVE, "The adaptive controller stays on where it cannot run.", _planned(_controller_stays_on)
+    *edits_of(
+        """
+    @@ resolve in specsim.rules.worker.choose_worker
+    OWN-132 V2 runs no trees at all.
+    - topk > 1 and config.page_size > 1 => topk > 1
+    OWN-135 The worker suits a chain, and then a tree is chosen.
+    - topk = expected_topk(config) => topk = config.topk or 1
+    @@ resolve in resolve_adaptive
+    OWN-138 The adaptive controller stays on where it cannot run.
+    - state.warn(Code.ADAPTIVE_DISABLED, f"It does not work with {', '.join(obstacles)}.", adaptive=False)
+    @@ resolve in specsim.rules.worker.choose_without_overlap
+    OWN-141 V2 is asked for what nothing overlaps, and V1 runs.
+    - config.mode == "v2" => False
+    """
     ),
-    Mutant("OWN-139", _RESOLVE, "The default bound of a batch replaces the user's.", _planned(_bound_replaced)),
-    Mutant("OWN-140", _RESOLVE, "The bound of a batch is halved every time.", _planned(_bound_halved)),
-    Mutant("OWN-141", _RESOLVE, "V2 is asked for what nothing overlaps, and V1 runs.", _resolving(_v2_not_insisted_on)),
-    Mutant("OWN-142", _RESOLVE, "The worker that is asked for is ignored.", _blind_to(mode="auto")),
-    Mutant("OWN-470", _RESOLVE, "A snapshot may lie inside a page.", _resolving(_snapshots_inside_pages)),
-    Mutant("OWN-143", _RESOLVE, "A refusal does not say what to change.", _resolving(_words_withheld)),
+    *mutants_by_number(
+        "resolve",
+        {
+            ("OWN-130", "The worker is chosen without a look at the page size."): _blind_to(page_size=1),
+            ("OWN-131", "The worker is chosen without a look at recurrent layers."): _blind_to(recurrent=False),
+            ("OWN-133", "A fallback to V1 gives no reason."): _without(
+                Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2
+            ),
+            ("OWN-134", "Overlap that the user switched off is on again."): _planned(_overlap_switched_on),
+            ("OWN-136", "Mixed chunks are switched off in silence."): _without(Code.MIXED_CHUNK_OFF),
+            ("OWN-137", "A chain keeps more nodes than it has levels."): _planned(_chain_as_given),
+            ("OWN-139", "The default bound of a batch replaces the user's."): _planned(_bound_replaced),
+            ("OWN-140", "The bound of a batch is halved every time."): _planned(_bound_halved),
+            ("OWN-142", "The worker that is asked for is ignored."): _blind_to(mode="auto"),
+            ("OWN-470", "A snapshot may lie inside a page."): _resolving(_snapshots_inside_pages),
+            ("OWN-143", "A refusal does not say what to change."): _resolving(_words_withheld),
+        },
+    ),
 )

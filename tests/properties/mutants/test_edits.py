@@ -5,6 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
+from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
+from specsim.host.ngram.continuation import most_common
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited, faults_in
 from specsim.reference import (
     argmax_target_predict,
@@ -36,6 +38,18 @@ def test_statements_are_left_out_or_are_others():
     for new, expected in (("", [0, 0]), ("cu_seqlens_k[request + 1] = 7\ncu_seqlens_k += 1", [1, 8])):
         faulty = edit(target_verify_metadata, written, new, within=lay_out_verify)
         assert faulty(*LAY_OUT).cu_seqlens_k.tolist() == expected
+
+
+def test_an_expression_that_is_a_statement_gives_way_to_statements():
+    written = "children[parent].append(node)"
+    faulty = edit(Topology, written, f"if node != 2:\n    {written}", within="Topology.from_parents")
+    assert faulty.from_parents([-1, 0, 0]).children == ((1,), (), ())
+
+
+def test_pieces_of_several_classes_of_a_module_are_replaced_together():
+    pieces = ("found[::-1]", "found", "below.values()", "list(below.values())[:1]")
+    faulty = edit(NgramCorpus, *pieces, within="specsim.host.ngram.corpus")
+    assert faulty(((1, 2, 1, 3),), NgramParameters()).draft((1,)).tokens.tolist()[:3] == [1, 3, 0]
 
 
 def test_a_call_becomes_several_statements():
@@ -124,6 +138,8 @@ def test_a_text_of_diffs_says_what_replaces_what():
 
 
 def test_a_module_that_leads_nowhere_is_refused():
+    with pytest.raises(DoesNotFitError, match=r"store meets nothing of specsim\.host\.ngram\.continuation that is"):
+        edit(NgramStore, "child.token", "-child.token", within=most_common)
     with pytest.raises(DoesNotFitError, match="has nothing of"):
         edit(argmax_target_predict, "tuple(map(tuple, children))", "()", within=StoringSide._insert)
     assert build_tree is not edit(build_tree, "children[parent].append(node)", "", within=Topology.from_parents)
