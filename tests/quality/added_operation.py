@@ -151,26 +151,18 @@ def the_root_is_a_node_of_its_path(backend: Backend, case: Case) -> None:
     ),
     Edit(
         f"properties/operations/{GROUP}/laws.py",
-        f'    (the_root_is_a_node_of_its_path, compact_strategies.{NAME}, ("{NAME}",), "P37"),\n',
+        f'    (the_root_is_a_node_of_its_path, strategies.{NAME}, ("{NAME}",), "P37"),\n',
         after='    "compact",',
     ),
 )
-MUTANT = (
-    Edit(
-        f"properties/operations/{GROUP}/faults.py",
-        """\
-def _root_is_no_node(outputs: Named, arguments: Named) -> None:
-    outputs["num_path_nodes"] = (arguments["accept_index"][:, 1:] >= 0).sum(axis=1).astype(np.int32)
-
-
+MUTANT = Edit(
+    f"properties/operations/{GROUP}/faults.py",
+    """\
+    count_path_nodes=(
+        ("OWN-TRIAL", "The root is left out.", edited("accept_index[request]", "accept_index[request, 1:]")),
+    ),
 """,
-        before="def _sentinels_wrap",
-    ),
-    Edit(
-        f"properties/operations/{GROUP}/faults.py",
-        f'    Mutant("OWN-TRIAL", "{NAME}", "The root is left out.", returning(_root_is_no_node)),\n',
-        after="MUTANTS = (",
-    ),
+    after="MUTANTS = mutants_by_operation(",
 )
 TEST = Edit(
     f"tests/reference/test_{GROUP}.py",
@@ -182,7 +174,7 @@ def test_count_path_nodes_includes_the_root(equal, i32):
 )
 CHANGELOG = Edit("CHANGELOG.md", f"- Operation `{NAME}`.\n")
 
-STEPS = ((SEMANTICS, RECORD), (REFERENCE,), (*HOST_FUNCTION, KERNEL), (STRATEGY, *LAW, *MUTANT), (TEST, CHANGELOG))
+STEPS = ((SEMANTICS, RECORD), (REFERENCE,), (*HOST_FUNCTION, KERNEL), (STRATEGY, *LAW, MUTANT), (TEST, CHANGELOG))
 """What is written by hand, in five steps."""
 NOT_COUNTED = (KERNEL.path, TEST.path)
 """Kernel and tests: as long as they have to be."""
