@@ -4,7 +4,8 @@ import ast
 import inspect
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from operator import attrgetter
@@ -21,9 +22,39 @@ class DoesNotFitError(ValueError):
     """What an edit replaces does not stand in its function exactly once."""
 
 
+@dataclass(frozen=True)
+class Edit:
+    """Injects a fault into a correct function, as `edited` describes it."""
+
+    pairs: tuple[str, ...]
+    within: Function | ModuleType | str
+    using: tuple[Function, ...]
+    names: Mapping[str, Any]
+
+    def __call__(self, correct: Function) -> Function:
+        """Return the function with the fault."""
+        faulty: Function = edit(correct, *self.pairs, within=self.within, using=self.using, **self.names)
+        return faulty
+
+    def place(self) -> str:
+        """Return the name of what has the pieces, empty for the correct function itself."""
+        return (
+            self.within if isinstance(self.within, str) else getattr(self.within, "__qualname__", self.within.__name__)
+        )
+
+    def lines(self) -> list[str]:
+        """Return what stands in the correct source, each line after ``- ``, and what instead, after ``+ ``."""
+        signed = [
+            (sign, piece)
+            for pair in zip(self.pairs[::2], self.pairs[1::2], strict=True)
+            for sign, piece in zip("-+", pair, strict=True)
+        ]
+        return [f"{sign} {line}" for sign, piece in signed for line in dedent(piece).strip("\n").splitlines()]
+
+
 def edited(
     *pairs: str, within: Function | ModuleType | str = "", using: tuple[Function, ...] = (), **names: Any
-) -> Callable[[Function], Function]:
+) -> Edit:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -47,11 +78,7 @@ def edited(
         When the fault is injected: a piece does not stand there once, or the correct function does not meet it.
     """
 
-    def inject(correct: Function) -> Function:
-        edited: Function = edit(correct, *pairs, within=within, using=using, **names)
-        return edited
-
-    return inject
+    return Edit(pairs, within, using, names)
 
 
 def faults_in(diffs: str) -> list[list[str]]:

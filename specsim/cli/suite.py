@@ -194,12 +194,16 @@ def print_fault(name: str) -> None:
     """
     need_suite()
     from specsim.properties.mutants import all_mutants
+    from specsim.properties.mutants.edits import Edit
 
     one = _named(name, "mutant", {mutant.id: mutant for mutant in all_mutants()}, "specsim list mutants")
     say(f"{one.id}  (fault of {one.operation}{_carrier_of(one)})")
     say(one.summary)
     say(f"\nplace: {_place_of_mutant(one)}")
     say(f"report: {_report_of(one.id)}")
+    if isinstance(one.inject, Edit):
+        say(f"\nwhat stands in the correct {one.inject.place() or one.operation} (-), and what in the faulty one (+)")
+        say("\n".join(one.inject.lines()))
     _print_killers(one.id)
     say("\nthis line runs it:")
     say(f"specsim mutants {one.id}")

@@ -112,6 +112,17 @@ def test_a_fault_says_where_it_comes_from_and_what_kills_it(specsim):
     assert lines[-1] == "specsim mutants B07"
 
 
+def test_a_fault_that_is_an_edit_says_what_it_replaces(specsim):
+    printed = specsim("show", "--fault", "PV07").stdout
+    head = "what stands in the correct fill_bonus_tokens (-), and what in the faulty one (+)\n"
+    assert f"\n{head}- num_accepted_tokens[request] - 1\n+ 0\n" in printed
+    printed = specsim("show", "--fault", "OWN-1150").stdout
+    assert (
+        "correct extend_holdings (-), and what in the faulty one (+)\n- return ranges\n+ return ranges[:-1]\n"
+        in printed
+    )
+
+
 def test_every_fault_has_a_place():
     places = {one.id: suite._place_of_mutant(one) for one in all_mutants()[::23]}
     assert {name for name, place in places.items() if not (place.path.is_file() and place.line > 1)} == set()
