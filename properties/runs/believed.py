@@ -1,6 +1,5 @@
 """Runs of the reference that are kept: many implementations are compared with the same one."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -80,7 +79,8 @@ class _Kept:
     num_bytes: int = 0
 
 
-_KEPT: OrderedDict[Hashable, _Kept] = OrderedDict()
+# NOTE: an OrderedDict would hash a key, which is all of a run, whenever its value is only looked at.
+_KEPT: dict[Hashable, _Kept] = {}
 
 
 class BelievedEngine:
@@ -99,8 +99,7 @@ class BelievedEngine:
 
     def __init__(self, run: Hashable, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._kept = _KEPT.setdefault(run, _Kept([]))
-        _KEPT.move_to_end(run)
+        self._kept = _KEPT[run] = _KEPT.pop(run, None) or _Kept([])
         self._is_kept = True
         self._done: list[Callable[[Engine], Iteration | None]] = []
         self._engine: Engine | None = None
@@ -150,7 +149,7 @@ class BelievedEngine:
         self._kept.turns.append((action, self.left))
         self._kept.num_bytes += self.left.num_bytes
         while len(_KEPT) > 1 and sum(kept.num_bytes for kept in _KEPT.values()) > MOST_BYTES:
-            _KEPT.popitem(last=False)
+            del _KEPT[next(iter(_KEPT))]
 
 
 def retract(engine: Engine, number: int) -> None:
