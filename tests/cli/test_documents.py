@@ -73,11 +73,8 @@ def test_a_run_that_conforms(specsim, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_run_that_fails(specsim, command, tmp_path):
-    fault = "specsim.properties.runs.schedules.faults_loops.CuttingScheduler"
-    (tmp_path / f"cutting_{command}.py").write_text(
-        f"from specsim.reference import build_tree, fill_bonus_tokens\n\nSCHEDULER = '{fault}'\n"
-    )
+def test_a_run_that_fails(specsim, command, cutting):
+    cutting(f"cutting_{command}")
     code, document, name = document_of(specsim, command, f"cutting_{command}")
     require_shape(document)
     assert (code, document["verdict"]) == (1, "fails")

@@ -83,9 +83,8 @@ def test_what_is_refused_is_reported_with_its_reason(specsim, small_product):
     ]
 
 
-def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
-    fault = "specsim.properties.runs.schedules.faults_loops.CuttingScheduler"
-    (tmp_path / "cutting_cells.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, cutting):
+    cutting("cutting_cells")
     asked = ("matrix", "cutting_cells", *ONE[1:], "--replays", 5)
     got = specsim(*asked)
     assert got.exit_code == 1

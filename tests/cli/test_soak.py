@@ -29,9 +29,8 @@ def test_seed_is_reported_first_and_last(specsim):
     assert lines[-1].endswith(" steps, seed 7")
 
 
-def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
-    fault = "specsim.properties.runs.schedules.faults_loops.CuttingScheduler"
-    (tmp_path / "cutting_engine.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, cutting):
+    cutting("cutting_engine")
     got = specsim("soak", "cutting_engine", "--steps", 60, "--seed", 2, "--replays", 10)
     assert got.exit_code == 1
     (machine,) = re.findall(r"Shortest history of machine (\d+): .+, but should be ", got.stdout)
