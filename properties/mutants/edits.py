@@ -77,7 +77,6 @@ def edited(
     DoesNotFitError
         When the fault is injected: a piece does not stand there once, or the correct function does not meet it.
     """
-
     return Edit(pairs, within, using, names)
 
 
