@@ -99,7 +99,7 @@ class BelievedEngine:
 
     def __init__(self, run: Hashable, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._kept = _KEPT[run] = _KEPT.pop(run, None) or _Kept([])
+        self._kept = _KEPT[run] = _KEPT.pop(run, _Kept([]))
         self._is_kept = True
         self._done: list[Callable[[Engine], Iteration | None]] = []
         self._engine: Engine | None = None
