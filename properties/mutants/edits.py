@@ -28,12 +28,11 @@ class Edit:
 
     pairs: tuple[str, ...]
     within: Function | ModuleType | str
-    using: tuple[Function, ...]
     names: Mapping[str, Any]
 
     def __call__(self, correct: Function) -> Function:
         """Return the function with the fault."""
-        faulty: Function = edit(correct, *self.pairs, within=self.within, using=self.using, **self.names)
+        faulty: Function = edit(correct, *self.pairs, within=self.within, **self.names)
         return faulty
 
     def place(self) -> str:
@@ -52,9 +51,7 @@ class Edit:
         return [f"{sign} {line}" for sign, piece in signed for line in dedent(piece).strip("\n").splitlines()]
 
 
-def edited(
-    *pairs: str, within: Function | ModuleType | str = "", using: tuple[Function, ...] = (), **names: Any
-) -> Edit:
+def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Edit:
     """Inject the source of the correct function with pieces replaced: each piece, and what stands there instead.
 
     Parameters
@@ -67,17 +64,15 @@ def edited(
         (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
         of any other (``"specsim.counts.ceil_to"``), which the correct function then meets edited. The correct function
         itself by default.
-    using : tuple of callables
-        What replacements call by its name and the module of the function lacks; ``np`` they always have.
     **names : Any
-        What else they name beside what stands in the module; has to be hashable.
+        What replacements name beside what stands in the module, and ``np``, which they always have; has to be hashable.
 
     Raises
     ------
     DoesNotFitError
         When the fault is injected: a piece does not stand there once, or the correct function does not meet it.
     """
-    return Edit(pairs, within, using, names)
+    return Edit(pairs, within, names)
 
 
 def faults_in(diffs: str) -> list[list[str]]:
@@ -112,7 +107,6 @@ def edit(
     correct: Any,
     *pairs: str,
     within: Function | ModuleType | str = "",
-    using: tuple[Function, ...] = (),
     **names: Any,
 ) -> Any:
     """Return a function or a class as `edited` would inject it.
@@ -123,7 +117,7 @@ def edit(
     correct = inspect.unwrap(correct)
     home, name = correct.__module__, correct.__name__
     goal, place = _located(home, within or correct.__qualname__)
-    also = tuple({**{one.__name__: one for one in using}, **names}.items())
+    also = tuple(names.items())
     if goal == home:
         return _edited_names(home, place, pairs, name, also)[name]
     path = _path(home, goal)
@@ -204,15 +198,16 @@ def _names(module_name: str, tree: Any, changed: dict[str, Any], classes: set[st
 
 
 def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
-    sought, instead = ast.parse(dedent(old)).body, ast.parse(dedent(new)).body
+    sought: list[Any] = ast.parse(dedent(old)).body
+    instead: list[Any] = ast.parse(dedent(new)).body
     is_expression = all(len(some) == 1 and isinstance(some[0], ast.Expr) for some in (sought, instead))
     if is_expression:
-        found = [*_expressions(function, _dumped(sought[0].value))]  # type: ignore[attr-defined]
+        found = [*_expressions(function, _dumped(sought[0].value))]
     else:
         found = [*_statements(function, [_dumped(one) for one in sought])]
     if len(found) != 1:
         raise DoesNotFitError(f"{where} has {len(found)} times what an edit replaces: {old}")
-    found[0](instead[0].value if is_expression else instead or [ast.Pass()])  # type: ignore[attr-defined]
+    found[0](instead[0].value if is_expression else instead or [ast.Pass()])
 
 
 def _expressions(function: ast.AST, sought: str) -> Iterator[Callable[[Any], None]]:
@@ -224,10 +219,10 @@ def _expressions(function: ast.AST, sought: str) -> Iterator[Callable[[Any], Non
                     yield _setter(node, name, place if isinstance(value, list) else None, one)
 
 
-def _setter(node: ast.AST, name: str, place: int | None, old: ast.expr) -> Callable[[ast.expr], None]:
-    def put(new: ast.expr) -> None:
+def _setter(node: ast.AST, name: str, place: int | None, old: Any) -> Callable[[Any], None]:
+    def put(new: Any) -> None:
         if hasattr(old, "ctx"):
-            new.ctx = old.ctx  # type: ignore[attr-defined]
+            new.ctx = old.ctx
         if place is None:
             setattr(node, name, new)
         else:

@@ -67,20 +67,6 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
 
 
-def mutants_by_number(
-    operation: str, faults: Mapping[tuple[str, str], Callable[[Function], Function]]
-) -> tuple[Mutant, ...]:
-    """Return the mutants of one operation: what injects each, by its number and what is wrong."""
-    return mutants_of(operation, *((*named, inject) for named, inject in faults.items()))
-
-
-def mutants_of_operations(
-    faults: Mapping[tuple[str, str, str], Callable[[Function], Function]],
-) -> tuple[Mutant, ...]:
-    """Return mutants of several operations: what injects each, by its number, its operation and what is wrong."""
-    return tuple(Mutant(*named, inject) for named, inject in faults.items())
-
-
 def mutants_by_operation(
     **faults: Sequence[tuple[str, str, Callable[[Function], Function]]],
 ) -> tuple[Mutant, ...]:

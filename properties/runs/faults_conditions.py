@@ -40,7 +40,7 @@ _ABORTS_LEAVE_NOTHING = edited(
         self._release(request)
     """,
     within="Scheduler.finish",
-    using=(FinishReason,),
+    FinishReason=FinishReason,
 )
 
 _DRAWING_AFTER_CHUNKS = edited(
@@ -52,7 +52,7 @@ _DRAWING_AFTER_CHUNKS = edited(
     chunks = [replace(chunk, prompt=prompt) for chunk, prompt in cut]
     """,
     within=Loop.prefill,
-    using=(replace,),
+    replace=replace,
 )
 
 _WITHOUT_STATES_OF_ONE_TOKEN = edited(
@@ -84,7 +84,7 @@ _DRAFTING_FROM_WHAT_WAS_THERE = edited(
         {_FOLLOWED}
     """,
     within=Loop,
-    using=(draft_kept,),
+    draft_kept=draft_kept,
 )
 
 

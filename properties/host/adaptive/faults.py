@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-from specsim.properties.mutants.record import edits_of, mutants_of_operations, with_arguments
-
-_ADAPT = "adapt_num_steps"
-_ROUTE = "route_batch_size"
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -32,15 +29,19 @@ MUTANTS = (
     + state.num_steps + max(-1, min(1, _decide(state.num_steps, ema, slot, config.ceiling) - state.num_steps))
     """
     ),
-    *mutants_of_operations(
-        {
-            ("OWN-146", _ADAPT, "The bonus token counts as an accepted draft."): with_arguments(
-                num_accepted_drafts=lambda counts: [count + 1 for count in counts]
+    *mutants_by_operation(
+        adapt_num_steps=(
+            (
+                "OWN-146",
+                "The bonus token counts as an accepted draft.",
+                with_arguments(num_accepted_drafts=lambda counts: [count + 1 for count in counts]),
             ),
-            ("OWN-147", _ADAPT, "The latest mean has the weight of the past."): with_arguments(
-                config=lambda config: replace(config, alpha=1.0 - config.alpha)
+            (
+                "OWN-147",
+                "The latest mean has the weight of the past.",
+                with_arguments(config=lambda config: replace(config, alpha=1.0 - config.alpha)),
             ),
-            ("OWN-151", _ROUTE, "The batch is routed before it is padded."): with_arguments(graph_sizes=()),
-        }
+        ),
+        route_batch_size=(("OWN-151", "The batch is routed before it is padded.", with_arguments(graph_sizes=())),),
     ),
 )

@@ -1,11 +1,6 @@
 """Faults in what is counted and in what is divided by what."""
 
-from specsim.properties.mutants.record import edits_of, mutants_of_operations, with_arguments
-
-_ROUND = "drafts_per_round"
-_REPORT = "report_decode_stats"
-_VERIFY = "count_verify"
-_BATCH = "count_batch"
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -74,18 +69,26 @@ MUTANTS = (
     - counters.num_verifies == 0 => counters.num_verifies * num_drafts_per_round == 0
     """
     ),
-    *mutants_of_operations(
-        {
-            ("M02", _ROUND, "A tree proposes as many drafts as it has levels."): with_arguments(num_draft_tokens=None),
-            ("OWN-179", _REPORT, "A report comes one batch late."): with_arguments(
-                decode_log_interval=lambda own: own + 1
+    *mutants_by_operation(
+        drafts_per_round=(
+            ("M02", "A tree proposes as many drafts as it has levels.", with_arguments(num_draft_tokens=None)),
+        ),
+        report_decode_stats=(
+            ("OWN-179", "A report comes one batch late.", with_arguments(decode_log_interval=lambda own: own + 1)),
+        ),
+        count_verify=(
+            (
+                "OWN-181",
+                "More than two drafts count as two.",
+                with_arguments(num_accepted_drafts=lambda drafts: min(drafts, 2)),
             ),
-            ("OWN-181", _VERIFY, "More than two drafts count as two."): with_arguments(
-                num_accepted_drafts=lambda drafts: min(drafts, 2)
+        ),
+        count_batch=(
+            (
+                "OWN-384",
+                "A request counts its neighbour's drafts.",
+                with_arguments(num_accepted_drafts=lambda drafts: [*drafts[1:], *drafts[:1]]),
             ),
-            ("OWN-384", _BATCH, "A request counts its neighbour's drafts."): with_arguments(
-                num_accepted_drafts=lambda drafts: [*drafts[1:], *drafts[:1]]
-            ),
-        }
+        ),
     ),
 )

@@ -8,7 +8,7 @@ from specsim.properties.mutants.record import (
     Named,
     answering,
     edits_of,
-    mutants_by_number,
+    mutants_of,
     with_arguments,
     with_fields,
 )
@@ -59,20 +59,24 @@ MUTANTS = (
     - sum(num_proposed_drafts) => sum(num_levels)
     """
     ),
-    *mutants_by_number(
+    *mutants_of(
         "count_positions",
-        {
-            ("OWN-3120", "Every verify is as wide as the widest of its batch."): with_arguments(
-                **dict.fromkeys(_WIDTHS, lambda counts: [max(counts, default=0)] * len(counts))
-            ),
-            ("OWN-3122", "Every verify is taken to have tried every position."): with_fields(
-                lambda after, _: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}
-            ),
-            ("OWN-3123", "Positions are one late: the root's is the first."): with_fields(
-                lambda after, _: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}
-            ),
-            ("OWN-3125", "Levels are those of the next request."): answering(_of_the_neighbour),
-            ("OWN-3130", "Counts that contradict each other are cut to fit."): answering(_anything_goes),
-        },
+        (
+            "OWN-3120",
+            "Every verify is as wide as the widest of its batch.",
+            with_arguments(**dict.fromkeys(_WIDTHS, lambda counts: [max(counts, default=0)] * len(counts))),
+        ),
+        (
+            "OWN-3122",
+            "Every verify is taken to have tried every position.",
+            with_fields(lambda after, _: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}),
+        ),
+        (
+            "OWN-3123",
+            "Positions are one late: the root's is the first.",
+            with_fields(lambda after, _: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}),
+        ),
+        ("OWN-3125", "Levels are those of the next request.", answering(_of_the_neighbour)),
+        ("OWN-3130", "Counts that contradict each other are cut to fit.", answering(_anything_goes)),
     ),
 )

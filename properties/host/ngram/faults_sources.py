@@ -1,8 +1,6 @@
 """Faults in corpora, in how sources share the nodes of a draft, and in how their drafts become one."""
 
-from specsim.properties.mutants.record import edits_of, mutants_of_operations, with_arguments
-
-_DRAFT = "draft_with_corpora"
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -76,17 +74,19 @@ MUTANTS = (
     +     store = corpora[0]
     """
     ),
-    *mutants_of_operations(
-        {
-            ("OWN-2083", _DRAFT, "Corpora are merged from the last to the first."): with_arguments(
-                corpora=lambda corpora: corpora[::-1]
+    *mutants_by_operation(
+        draft_with_corpora=(
+            (
+                "OWN-2083",
+                "Corpora are merged from the last to the first.",
+                with_arguments(corpora=lambda corpora: corpora[::-1]),
             ),
-            ("OWN-2084", _DRAFT, "The first corpus gets the budget of all."): with_arguments(
-                corpora=lambda corpora: corpora[:1]
+            (
+                "OWN-2084",
+                "The first corpus gets the budget of all.",
+                with_arguments(corpora=lambda corpora: corpora[:1]),
             ),
-            ("OWN-2085", _DRAFT, "The budget has a node less."): with_arguments(
-                budget=lambda budget: max(0, budget - 1)
-            ),
-        }
+            ("OWN-2085", "The budget has a node less.", with_arguments(budget=lambda budget: max(0, budget - 1))),
+        ),
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specsim.host.noise import STEP, WORDS
-from specsim.properties.mutants.record import Function, Named, answering, mutants_of_operations, with_arguments
+from specsim.properties.mutants.record import Function, Named, answering, mutants_by_operation, with_arguments
 
 Change = Callable[[Named], dict[str, Any]]
 
@@ -57,41 +57,39 @@ def _all_small(correct: Function, arguments: Named) -> Any:
     return max(correct(**arguments) ** 2, STEP / 2)
 
 
-_KEY, _UNIFORM = "stream_key", "stream_uniform"
-
-MUTANTS = mutants_of_operations(
-    {
-        ("OWN-4230", _KEY, "A rejection draws on the noise of its draft."): _with_key("draft", _of("token")),
-        ("OWN-4231", _KEY, "The bonus token is drawn on the last draft's noise."): _with_key(
-            "draft", _of("token", position=1)
+MUTANTS = mutants_by_operation(
+    stream_key=(
+        ("OWN-4230", "A rejection draws on the noise of its draft.", _with_key("draft", _of("token"))),
+        (
+            "OWN-4231",
+            "The bonus token is drawn on the last draft's noise.",
+            _with_key("draft", _of("token", position=1)),
         ),
-        ("OWN-4232", _KEY, "Coins of acceptance follow from the position alone."): _with_key(
-            "accept", _without("column", "epoch")
+        (
+            "OWN-4232",
+            "Coins of acceptance follow from the position alone.",
+            _with_key("accept", _without("column", "epoch")),
         ),
-        ("OWN-4233", _KEY, "The noise of drafts follows from the position alone."): _with_key(
-            "draft", _without("column", "epoch")
+        (
+            "OWN-4233",
+            "The noise of drafts follows from the position alone.",
+            _with_key("draft", _without("column", "epoch")),
         ),
-        ("OWN-4234", _KEY, "The coin of acceptance draws the last token too."): _with_key("accept", _of("final")),
-        ("OWN-4235", _KEY, "All requests have one stream."): with_arguments(seed=0),
-        ("OWN-4236", _KEY, "Seed and position are added up."): _with_key("any", _seed_and_position_added),
-        ("OWN-4237", _KEY, "Seed and position are one word."): _with_key("any", _seed_and_position_mixed),
-        ("OWN-4238", _KEY, "Half of the seed is left out."): with_arguments(seed=lambda seed: seed % 2**32),
-        ("OWN-4239", _KEY, "All drafts of an iteration have one coin."): _with_key(
-            "accept", _without("column", "position")
-        ),
-        ("OWN-4240", _KEY, "All drafts of an iteration have one noise."): _with_key(
-            "draft", _without("column", "position")
-        ),
-        ("OWN-4241", _KEY, "All output tokens have one noise."): _with_key("token", _without("position")),
-        ("OWN-4242", _KEY, "The coin of acceptance is a number of the last race."): _with_key("accept", _of("token")),
-        ("OWN-4243", _KEY, "The coin of acceptance is a number of the draft's race."): _with_key(
-            "accept", _of("draft")
-        ),
-        ("OWN-4244", _KEY, "A key follows from how many keys there were."): _new_each_time,
-        ("OWN-4245", _UNIFORM, "Four tokens have one number."): with_arguments(
-            token=lambda token: token // WORDS * WORDS
-        ),
-        ("OWN-4246", _UNIFORM, "Numbers are rounded, to 0 and 1 too."): answering(_rounded_to_edges),
-        ("OWN-4247", _UNIFORM, "Small numbers are frequent."): answering(_all_small),
-    }
+        ("OWN-4234", "The coin of acceptance draws the last token too.", _with_key("accept", _of("final"))),
+        ("OWN-4235", "All requests have one stream.", with_arguments(seed=0)),
+        ("OWN-4236", "Seed and position are added up.", _with_key("any", _seed_and_position_added)),
+        ("OWN-4237", "Seed and position are one word.", _with_key("any", _seed_and_position_mixed)),
+        ("OWN-4238", "Half of the seed is left out.", with_arguments(seed=lambda seed: seed % 2**32)),
+        ("OWN-4239", "All drafts of an iteration have one coin.", _with_key("accept", _without("column", "position"))),
+        ("OWN-4240", "All drafts of an iteration have one noise.", _with_key("draft", _without("column", "position"))),
+        ("OWN-4241", "All output tokens have one noise.", _with_key("token", _without("position"))),
+        ("OWN-4242", "The coin of acceptance is a number of the last race.", _with_key("accept", _of("token"))),
+        ("OWN-4243", "The coin of acceptance is a number of the draft's race.", _with_key("accept", _of("draft"))),
+        ("OWN-4244", "A key follows from how many keys there were.", _new_each_time),
+    ),
+    stream_uniform=(
+        ("OWN-4245", "Four tokens have one number.", with_arguments(token=lambda token: token // WORDS * WORDS)),
+        ("OWN-4246", "Numbers are rounded, to 0 and 1 too.", answering(_rounded_to_edges)),
+        ("OWN-4247", "Small numbers are frequent.", answering(_all_small)),
+    ),
 )

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of_operations
+from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_by_operation
 
 
 def _trimmed(*left: str) -> Callable[[Function], Function]:
@@ -20,8 +20,6 @@ def _trimmed(*left: str) -> Callable[[Function], Function]:
 
     return answering(answer)
 
-
-_TRIM = "post_forward_mlp_sync_batch"
 
 MUTANTS = (
     *edits_of(
@@ -140,16 +138,16 @@ MUTANTS = (
     - output.hidden_states is None => False
     """
     ),
-    *mutants_of_operations(
-        {
-            ("OWN-2312", _TRIM, "Both counts stay padded."): _trimmed("num_accepted_drafts", "num_accepted_tokens"),
-            ("OWN-2313", _TRIM, "Slots were kept after they had been padded."): _trimmed("out_cache_loc"),
-            ("OWN-2314", _TRIM, "Token ids stay padded."): _trimmed("input_ids"),
-            ("OWN-2315", _TRIM, "Candidates stay padded."): _trimmed("topk_p", "topk_index"),
-            ("OWN-2316", _TRIM, "Names of adapters stay padded."): _trimmed("lora_ids"),
-            ("OWN-2317", _TRIM, "The fill stays in the sum of lengths."): _trimmed("seq_lens_sum"),
-            ("OWN-2318", _TRIM, "The number of live rows stays."): _trimmed("num_live_tokens"),
-            ("OWN-2319", _TRIM, "An extend goes on with the padded number of rows."): _trimmed("extend_num_tokens"),
-        }
+    *mutants_by_operation(
+        post_forward_mlp_sync_batch=(
+            ("OWN-2312", "Both counts stay padded.", _trimmed("num_accepted_drafts", "num_accepted_tokens")),
+            ("OWN-2313", "Slots were kept after they had been padded.", _trimmed("out_cache_loc")),
+            ("OWN-2314", "Token ids stay padded.", _trimmed("input_ids")),
+            ("OWN-2315", "Candidates stay padded.", _trimmed("topk_p", "topk_index")),
+            ("OWN-2316", "Names of adapters stay padded.", _trimmed("lora_ids")),
+            ("OWN-2317", "The fill stays in the sum of lengths.", _trimmed("seq_lens_sum")),
+            ("OWN-2318", "The number of live rows stays.", _trimmed("num_live_tokens")),
+            ("OWN-2319", "An extend goes on with the padded number of rows.", _trimmed("extend_num_tokens")),
+        ),
     ),
 )

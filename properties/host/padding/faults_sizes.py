@@ -1,9 +1,6 @@
 """Faults in what ranks agree on before a forward: rows of every rank, and lengths that the host lacks."""
 
-from specsim.properties.mutants.record import edits_of, mutants_of_operations, with_arguments, with_fields
-
-_PLAN = "plan_mlp_sync_batch"
-_LENS = "get_draft_extend_lens"
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments, with_fields
 
 MUTANTS = (
     *edits_of(
@@ -36,24 +33,30 @@ MUTANTS = (
     - batch.seq_lens - 1 => batch.seq_lens
     """
     ),
-    *mutants_of_operations(
-        {
-            ("OWN-2334", _PLAN, "Rows are rounded up to groups, not to requests."): with_arguments(
-                num_tokens_per_req=1
+    *mutants_by_operation(
+        plan_mlp_sync_batch=(
+            ("OWN-2334", "Rows are rounded up to groups, not to requests.", with_arguments(num_tokens_per_req=1)),
+            ("OWN-2335", "Only one of two groups shares the rows.", with_arguments(attn_cp_size=1)),
+            ("OWN-2337", "Decodes beside prompts stay decodes.", with_fields(lambda *_: {"turns_into_extend": False})),
+            (
+                "OWN-2347",
+                "Decodes turn beside anybody's prompts.",
+                with_fields(lambda _, arguments: {"turns_into_extend": arguments["is_extend_in_batch"]}),
             ),
-            ("OWN-2335", _PLAN, "Only one of two groups shares the rows."): with_arguments(attn_cp_size=1),
-            ("OWN-2337", _PLAN, "Decodes beside prompts stay decodes."): with_fields(
-                lambda *_: {"turns_into_extend": False}
+        ),
+        get_draft_extend_lens=(
+            (
+                "OWN-2339",
+                "A sum that no one knows is 0.",
+                with_fields(lambda lens, _: {"forward_lens_sum": lens.forward_lens_sum or 0}),
             ),
-            ("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts."): with_fields(
-                lambda _, arguments: {"turns_into_extend": arguments["is_extend_in_batch"]}
+            (
+                "OWN-2340",
+                "The host's copy has the width of a path.",
+                with_fields(
+                    lambda lens, _: {"extend_lens_cpu": tuple(max(width - 1, 1) for width in lens.extend_lens_cpu)}
+                ),
             ),
-            ("OWN-2339", _LENS, "A sum that no one knows is 0."): with_fields(
-                lambda lens, _: {"forward_lens_sum": lens.forward_lens_sum or 0}
-            ),
-            ("OWN-2340", _LENS, "The host's copy has the width of a path."): with_fields(
-                lambda lens, _: {"extend_lens_cpu": tuple(max(width - 1, 1) for width in lens.extend_lens_cpu)}
-            ),
-        }
+        ),
     ),
 )

@@ -8,7 +8,7 @@ from specsim.properties.mutants.record import (
     Named,
     answering,
     edits_of,
-    mutants_of_operations,
+    mutants_by_operation,
     with_arguments,
     with_fields,
 )
@@ -18,10 +18,6 @@ def _verify_carried_over(correct: Function, arguments: Named) -> Any:
     one, other = arguments["one"], arguments["other"]
     return other if isinstance(one, VerifyInput) else correct(**arguments)
 
-
-_FILTER = "filter_batch"
-_MERGE = "merge_batch"
-_CONVERT = "to_frozen_kv_mtp_draft_extend_input"
 
 MUTANTS = (
     *edits_of(
@@ -98,15 +94,19 @@ MUTANTS = (
     + [count * per_request for count in global_num_tokens]
     """
     ),
-    *mutants_of_operations(
-        {
-            ("S03", _FILTER, "The first rows stay instead of those asked for."): with_arguments(
-                indices=lambda places: range(len(places))
+    *mutants_by_operation(
+        filter_batch=(
+            (
+                "S03",
+                "The first rows stay instead of those asked for.",
+                with_arguments(indices=lambda places: range(len(places))),
             ),
-            ("OWN-211", _MERGE, "A verify input left over from the last batch merges."): answering(
-                _verify_carried_over
-            ),
-            ("OWN-212", _CONVERT, "What has the tag already is copied."): with_fields(lambda *_: {}),
-        }
+        ),
+        merge_batch=(
+            ("OWN-211", "A verify input left over from the last batch merges.", answering(_verify_carried_over)),
+        ),
+        to_frozen_kv_mtp_draft_extend_input=(
+            ("OWN-212", "What has the tag already is copied.", with_fields(lambda *_: {})),
+        ),
     ),
 )

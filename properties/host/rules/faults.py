@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.mutants.record import Function, answering, edits_of, mutants_by_number
+from specsim.properties.mutants.record import Function, answering, edits_of, mutants_of
 from specsim.rejection import SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
 
@@ -101,22 +101,22 @@ MUTANTS = (
     - config.mode == "v2" => False
     """
     ),
-    *mutants_by_number(
+    *mutants_of(
         "resolve",
-        {
-            ("OWN-130", "The worker is chosen without a look at the page size."): _blind_to(page_size=1),
-            ("OWN-131", "The worker is chosen without a look at recurrent layers."): _blind_to(recurrent=False),
-            ("OWN-133", "A fallback to V1 gives no reason."): _without(
-                Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2
-            ),
-            ("OWN-134", "Overlap that the user switched off is on again."): _planned(_overlap_switched_on),
-            ("OWN-136", "Mixed chunks are switched off in silence."): _without(Code.MIXED_CHUNK_OFF),
-            ("OWN-137", "A chain keeps more nodes than it has levels."): _planned(_chain_as_given),
-            ("OWN-139", "The default bound of a batch replaces the user's."): _planned(_bound_replaced),
-            ("OWN-140", "The bound of a batch is halved every time."): _planned(_bound_halved),
-            ("OWN-142", "The worker that is asked for is ignored."): _blind_to(mode="auto"),
-            ("OWN-470", "A snapshot may lie inside a page."): _resolving(_snapshots_inside_pages),
-            ("OWN-143", "A refusal does not say what to change."): _resolving(_words_withheld),
-        },
+        ("OWN-130", "The worker is chosen without a look at the page size.", _blind_to(page_size=1)),
+        ("OWN-131", "The worker is chosen without a look at recurrent layers.", _blind_to(recurrent=False)),
+        (
+            "OWN-133",
+            "A fallback to V1 gives no reason.",
+            _without(Code.PAGED_TREE, Code.RECURRENT_TREE, Code.ALGORITHM_WITHOUT_V2),
+        ),
+        ("OWN-134", "Overlap that the user switched off is on again.", _planned(_overlap_switched_on)),
+        ("OWN-136", "Mixed chunks are switched off in silence.", _without(Code.MIXED_CHUNK_OFF)),
+        ("OWN-137", "A chain keeps more nodes than it has levels.", _planned(_chain_as_given)),
+        ("OWN-139", "The default bound of a batch replaces the user's.", _planned(_bound_replaced)),
+        ("OWN-140", "The bound of a batch is halved every time.", _planned(_bound_halved)),
+        ("OWN-142", "The worker that is asked for is ignored.", _blind_to(mode="auto")),
+        ("OWN-470", "A snapshot may lie inside a page.", _resolving(_snapshots_inside_pages)),
+        ("OWN-143", "A refusal does not say what to change.", _resolving(_words_withheld)),
     ),
 )

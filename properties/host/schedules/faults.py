@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.host.schedules import ScheduleHistory
-from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_by_number, with_arguments
+from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of, with_arguments
 from specsim.properties.strategies.arrays import Array
 
 
@@ -133,21 +133,17 @@ MUTANTS = (
         - confidence >= LEAST_CONFIDENCE => float(confidence >= LEAST_CONFIDENCE)
         """
     ),
-    *mutants_by_number(
+    *mutants_of(
         "choose_verify_lens",
-        {
-            ("OWN-4118", "A confidence of NaN counts as 0."): with_arguments(confidences=np.nan_to_num),
-            ("OWN-4119", "Confidences outside 0 to 1 are clipped."): with_arguments(confidences=_clipped),
-            ("OWN-4120", "A budget below 0 counts as 0."): with_arguments(history=_without_debt),
-            ("OWN-4122", "Drafts are ranked by the confidences of the batch before."): _by_the_batch_before,
-        },
+        ("OWN-4118", "A confidence of NaN counts as 0.", with_arguments(confidences=np.nan_to_num)),
+        ("OWN-4119", "Confidences outside 0 to 1 are clipped.", with_arguments(confidences=_clipped)),
+        ("OWN-4120", "A budget below 0 counts as 0.", with_arguments(history=_without_debt)),
+        ("OWN-4122", "Drafts are ranked by the confidences of the batch before.", _by_the_batch_before),
     ),
-    *mutants_by_number(
+    *mutants_of(
         "should_verify",
-        {
-            ("OWN-4132", "The answer depends on a draft of an earlier batch."): _and_liked_the_draft_before,
-            ("OWN-4134", "A confidence of NaN counts as 0."): with_arguments(confidence=np.nan_to_num),
-            ("OWN-4135", "A confidence outside 0 to 1 is clipped."): with_arguments(confidence=_clipped),
-        },
+        ("OWN-4132", "The answer depends on a draft of an earlier batch.", _and_liked_the_draft_before),
+        ("OWN-4134", "A confidence of NaN counts as 0.", with_arguments(confidence=np.nan_to_num)),
+        ("OWN-4135", "A confidence outside 0 to 1 is clipped.", with_arguments(confidence=_clipped)),
     ),
 )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from specsim.host.stopping import StopRules
-from specsim.properties.mutants.record import Named, edits_of, given, mutants_of_operations
+from specsim.properties.mutants.record import Named, edits_of, given, mutants_by_operation
 
 
 def _none_aborted(arguments: Named) -> None:
@@ -17,8 +17,6 @@ def _aborted_by_length(arguments: Named) -> None:
         StopRules(len(output) + longest + 1) if rules.is_aborted else rules for rules, output in pairs
     ]
 
-
-_CHUNK, _LATE, _EDGES, _TRUNCATE = "chunk_length", "is_late", "stream_edges", "truncate_at_stop"
 
 MUTANTS = (
     *edits_of(
@@ -50,10 +48,10 @@ MUTANTS = (
     - any(is_constrained) => False
     """
     ),
-    *mutants_of_operations(
-        {
-            ("OWN-612", _TRUNCATE, "V1 does not look at aborts."): given(_none_aborted),
-            ("OWN-613", _TRUNCATE, "V1 ends an aborted request a verify late."): given(_aborted_by_length),
-        }
+    *mutants_by_operation(
+        truncate_at_stop=(
+            ("OWN-612", "V1 does not look at aborts.", given(_none_aborted)),
+            ("OWN-613", "V1 ends an aborted request a verify late.", given(_aborted_by_length)),
+        ),
     ),
 )

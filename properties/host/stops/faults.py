@@ -5,14 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.host.stopping import FinishReason, StopRules
-from specsim.properties.mutants.record import (
-    Function,
-    Named,
-    answering,
-    edits_of,
-    mutants_of_operations,
-    with_arguments,
-)
+from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_by_operation, with_arguments
 
 _BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
 _BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)
@@ -51,12 +44,6 @@ def _limit_counts_verifies(correct: Function, arguments: Named) -> Any:
     rules, runs = arguments["rules"], arguments["runs"][: arguments["rules"].max_new_tokens]
     return correct(**{**arguments, "runs": runs, "rules": replace(rules, max_new_tokens=1 << 30)})
 
-
-_FIND = "find_stop"
-_PLAY = "play_runs"
-_CLIP = "clip_drafts"
-_TRUNCATE = "truncate_at_stop"
-_ADVANCE = "advance_grammar"
 
 MUTANTS = (
     *edits_of(
@@ -125,23 +112,31 @@ MUTANTS = (
     + return place + 1
     """
     ),
-    *mutants_of_operations(
-        {
-            ("R01", _FIND, "The limits are tested on the whole run before any stop is."): _in_order(_BY_LIMIT, _STOPS),
-            ("R21", _FIND, "Stop tokens are tested on the whole run before strings are."): _in_order(
-                _BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)
+    *mutants_by_operation(
+        find_stop=(
+            ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_BY_LIMIT, _STOPS)),
+            (
+                "R21",
+                "Stop tokens are tested on the whole run before strings are.",
+                _in_order(_BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)),
             ),
-            ("R18", _PLAY, "The limit counts verifies, not tokens."): answering(_limit_counts_verifies),
-            ("OWN-167", _CLIP, "The bonus token's place is given to a draft."): with_arguments(
-                num_tokens=lambda count: count - 1
+        ),
+        play_runs=(("R18", "The limit counts verifies, not tokens.", answering(_limit_counts_verifies)),),
+        clip_drafts=(
+            (
+                "OWN-167",
+                "The bonus token's place is given to a draft.",
+                with_arguments(num_tokens=lambda count: count - 1),
             ),
-            ("OWN-168", _CLIP, "The last position of the context stays empty."): with_arguments(
-                num_tokens=lambda count: count + 1
+            (
+                "OWN-168",
+                "The last position of the context stays empty.",
+                with_arguments(num_tokens=lambda count: count + 1),
             ),
-            ("OWN-127", _TRUNCATE, "Matchers do not follow the run."): with_arguments(grammars=None),
-            ("R16", _ADVANCE, "The matcher sees the last token of a run alone."): with_arguments(
-                tokens=lambda own: own[-1:]
-            ),
-        }
+        ),
+        truncate_at_stop=(("OWN-127", "Matchers do not follow the run.", with_arguments(grammars=None)),),
+        advance_grammar=(
+            ("R16", "The matcher sees the last token of a run alone.", with_arguments(tokens=lambda own: own[-1:])),
+        ),
     ),
 )

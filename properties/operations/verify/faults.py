@@ -12,7 +12,6 @@ from specsim.properties.mutants.tables import every_position_a_page, rows_of_the
 from specsim.topology import Topology
 
 Array = Any
-CONFIGURED_WIDTH = 4
 TILE = 8
 
 

@@ -84,7 +84,7 @@ _FIRST_CHUNK_ALONE = edited(
     phase = of_requests(phase, ~(is_later & (phase.ctx_lens > 1)))
     """,
     within=BlockSide._project,
-    using=(of_requests,),
+    of_requests=of_requests,
 )
 
 _ENDED_ONES_ARE_NOT_PROJECTED = edited(
@@ -94,7 +94,7 @@ _ENDED_ONES_ARE_NOT_PROJECTED = edited(
     self._project(of_requests(committed, is_kept), pools)
     """,
     within=BlockSide.follow_ragged,
-    using=(of_requests,),
+    of_requests=of_requests,
 )
 
 _WHOLE_BLOCKS_ARE_NOT_PROJECTED = edited(
@@ -104,7 +104,7 @@ _WHOLE_BLOCKS_ARE_NOT_PROJECTED = edited(
     phase = without_last_rows(phase, is_whole)
     """,
     within=BlockSide._project,
-    using=(without_last_rows,),
+    without_last_rows=without_last_rows,
 )
 
 _FEATURES_OF_THE_NEIGHBOUR = edited(
@@ -129,7 +129,7 @@ _FAULTS = (
     ("OWN-1747", "A request gets the features of its neighbour.", _FEATURES_OF_THE_NEIGHBOUR),
     ("OWN-1748", "As many features as accepted drafts become KV.",
      edited(_CHECKED, "phase = without_last_rows(phase, phase.ctx_lens > 1)", within=BlockSide._project,
-            using=(without_last_rows,))),
+            without_last_rows=without_last_rows)),
     ("OWN-1749", "A block starts with the root of its neighbour.",
      edited("self.bonus_tokens[row]", "self.bonus_tokens[np.roll(row, -1)]", within="WaitingRoots.take")),
     ("OWN-1750", "A block starts with the first token of the last output.",
@@ -149,7 +149,7 @@ _BONUS = "phase.bonus_tokens.astype(np.int64)"
 _FAULTS_AHEAD = (
     ("OWN-1754", "Ahead, as many features as accepted drafts become KV.",
      edited(_PROJECTED, "self._project(without_last_rows(committed, committed.ctx_lens > 1), pools)",
-            within="DflashSide.follow", using=(without_last_rows,))),
+            within="DflashSide.follow", without_last_rows=without_last_rows)),
     ("OWN-1755", "Ahead, a block starts with what follows the last root.",
      edited(_BONUS, "phase.predict.reshape(len(start.req_pool_indices), -1)[:, 0].astype(np.int64)",
             within="DflashSide._committed")),

@@ -53,14 +53,15 @@ def _extending(spoil: Spoil) -> Callable[[Function], Function]:
         _EXTENDED,
         f"if batch.hidden_states is not None:\n    batch = replace(batch, hidden_states={instead})\n{_EXTENDED}",
         within="StepwiseSide._catch_up",
-        using=(replace, spoil),
+        replace=replace,
+        spoil=spoil,
     )
 
 
 def _projecting(spoil: Spoil) -> Callable[[Function], Function]:
     """Inject other features that become KV of a draft of blocks."""
     instead = f"{spoil.__name__}(features, len(self.facts.description.draft_layers))"
-    return edited("features", instead, within=BlockSide._store, using=(spoil,))
+    return edited("features", instead, within=BlockSide._store, spoil=spoil)
 
 
 def _starting_from(tokens: str) -> Callable[[Function], Function]:

@@ -66,7 +66,7 @@ def _listed(lists: list[Array], keys: ListedKeys[Array]) -> ListedKeys[Array]:
 
 
 def _in_drafts(old: str, new: str) -> Callable[[Function], Function]:
-    return edited(old, new, within="FrozenSide.draft", using=(without_last, of_the_next))
+    return edited(old, new, within="FrozenSide.draft", without_last=without_last, of_the_next=of_the_next)
 
 
 def _seeded(rows: str) -> Callable[[Function], Function]:

@@ -23,7 +23,7 @@ def turned(side: Any, window: Window, tokens: Array) -> Window:
 
 
 def _in_place_of_growing(window: str) -> Callable[[Function], Function]:
-    return edited("self._grown(row, window, tokens, layer, pools)", window, within="LayeredSide._run", using=(turned,))
+    return edited("self._grown(row, window, tokens, layer, pools)", window, within="LayeredSide._run", turned=turned)
 
 
 def _after_chunks(statement: str) -> Callable[[Function], Function]:

@@ -60,7 +60,7 @@ _DRAFT_OF_THE_NEIGHBOUR = edited(
     drafts = [replace(one, tokens=np.concatenate([root, one.tokens[1:]])) for root, one in zip(roots, others)]
     """,
     within="NgramSide.draft",
-    using=(replace,),
+    replace=replace,
 )
 
 _SAID_AT_ONCE = edited(
@@ -95,7 +95,7 @@ _FAULTS = (
      edited("-self.parameters.max_depth", "-self.parameters.max_depth - 1", within=StoringSide._end)),
     ("OWN-2109", "The last node of a draft is padding, whatever is known.",
      edited(_CONTINUED, "merge_drafts([self.store.draft(text, max(sizes[0] - 1, 1))], sizes[0])",
-            within=StoringSide._continue, using=(merge_drafts,))),
+            within=StoringSide._continue, merge_drafts=merge_drafts)),
     ("OWN-2114", "Texts from outside are not asked.",
      edited(_CONTINUED, "self.store.draft(text)", within=StoringSide._continue)),
     ("OWN-2116", "The counter of a request loses the drafts that were accepted after its end.",

@@ -90,7 +90,7 @@ _OF_MODELS = (
      _entered("replace(padded, hidden_states=np.roll(padded.hidden_states, 1, axis=0)) "
               "if extra and padded.hidden_states is not None else padded")),
     ("OWN-2365", "A padded batch reads its keys one late.",
-     edited(_ROWS, f"one_late({_ROWS}, keys, count)", within="PaddedModel._with_rows", using=(one_late,))),
+     edited(_ROWS, f"one_late({_ROWS}, keys, count)", within="PaddedModel._with_rows", one_late=one_late)),
     ("OWN-2372", "A window has the rows of the one before.",
      edited("self._extend_width + layer", "self._extend_width", within="PaddedModel._width_in")),
     ("OWN-2373", "An idle rank drafts nothing of its own.",
@@ -101,7 +101,7 @@ _OF_MODELS = (
     ("G05", "Padding is used again, and is a request by then.", _PADDING_IS_USED_AGAIN),
     ("OWN-2376", "A row of padding is taken for a token.",
      edited(_ROWS, f"one_prompt_longer({_ROWS}, keys, count, prefix)", within="PaddedModel._with_rows",
-            using=(one_prompt_longer,))),
+            one_prompt_longer=one_prompt_longer)),
     ("S14", "An idle rank does not run the extend.",
      edited("self._draft_extend(kind, idle.extend(), of_draft, agreed)",
             "if kind is not ForwardKind.DRAFT_EXTEND:\n"

@@ -31,7 +31,7 @@ def _one_late(reported: Reported) -> Reported:
 def _asked(statements: str) -> Callable[[Function], Function]:
     """Inject other choices of requests that join."""
     assigned = "self._choices.assign(rows, choices)"
-    return edited(assigned, f"{statements}\n{assigned}", within=Loop.assign_choices, using=(replace, most_top))
+    return edited(assigned, f"{statements}\n{assigned}", within=Loop.assign_choices, replace=replace, most_top=most_top)
 
 
 def scored_by_drafts(reported: Reported, start: DraftInput) -> Reported:
@@ -97,7 +97,7 @@ _FAULTS = (
      reporting(lambda reported: tuple(own[:1] for own in reported))),
     ("OWN-1396", "A first token is scored by the draft that proposed it.",
      edited(_REPORTED, f"{_REPORTED}\nself._reported = scored_by_drafts(self._reported, start)",
-            within="ReferenceWorker.decode_from", using=(scored_by_drafts,))),
+            within="ReferenceWorker.decode_from", scored_by_drafts=scored_by_drafts)),
     ("OWN-1397", "Scores are those of the token before.", reporting(_one_late)),
     ("OWN-3112", "Original scores are divided by the temperature.",
      _asked("choices = [replace(one, has_original_logprobs=False) for one in choices]")),

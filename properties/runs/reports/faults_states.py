@@ -90,7 +90,7 @@ _STALE = edited(
     self._reported = stale(self._reported, before)
     """,
     within="ReferenceWorker.decode_from",
-    using=(stale,),
+    stale=stale,
 )
 
 _COMPACTED = edited(
@@ -102,7 +102,7 @@ _COMPACTED = edited(
     self._reported = tuple(with_states(own, states) for own, states in zip(self._reported, taken, strict=True))
     """,
     within="ReferenceWorker.decode_from",
-    using=(with_states,),
+    with_states=with_states,
 )
 
 _OF_ANOTHER_ROW = edited(
@@ -112,7 +112,8 @@ _OF_ANOTHER_ROW = edited(
     self._reported = tuple(with_states(own, undone(own)) if chunk.start else own for own, chunk in pairs)
     """,
     within=Loop.prefill,
-    using=(with_states, undone),
+    with_states=with_states,
+    undone=undone,
 )
 
 _RESUMED_IS_SILENT = edited(

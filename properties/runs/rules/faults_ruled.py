@@ -88,7 +88,7 @@ def _counting_of_prompts(output: str) -> Callable[[Function], Function]:
     """Inject what counts as output of requests before their prompts run."""
     pairs = "zip(self._choices.of(np.array(rows)), chunks, strict=True)"
     counted = f"self._choices.assign(rows, [replace(choice, output={output}) for choice, chunk in {pairs}])"
-    return edited(_STARTED, f"{counted}\n{_STARTED}", within=Loop.prefill, using=(replace,))
+    return edited(_STARTED, f"{counted}\n{_STARTED}", within=Loop.prefill, replace=replace)
 
 
 _RULES_STAY = edited(
@@ -99,7 +99,7 @@ _RULES_STAY = edited(
     self._choices.assign(rows, choices)
     """,
     within=Loop.assign_choices,
-    using=(replace,),
+    replace=replace,
 )
 
 _PAIRS = "zip(row.tolist(), choices, strict=True)"

@@ -30,7 +30,7 @@ _A_SLOT_OF_ABORTED_ONES_IS_LOST = edited(
             holding.books = replace(holding.books, num_allocated=len(holding.slots))
     """,
     within="Scheduler.finish",
-    using=(FinishReason,),
+    FinishReason=FinishReason,
 )
 
 _COMMITTED_BEFORE_IS_COMMITTED_AFTER = edited(

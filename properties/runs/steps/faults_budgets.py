@@ -19,7 +19,7 @@ _ADMITTED = "admit(drafted, limits, widths, self.model.description, self._operat
 def _admitting(statements: str) -> Callable[[Function], Function]:
     """Inject what happens to what is admitted within limits."""
     instead = f"admitted = {_ADMITTED}\nif limits is None:\n    return None\n{statements}"
-    return edited(f"return {_ADMITTED}", instead, within=Loop._admit, using=(replace,))
+    return edited(f"return {_ADMITTED}", instead, within=Loop._admit, replace=replace)
 
 
 _FAULTS = (
@@ -34,7 +34,7 @@ _FAULTS = (
     ("OWN-4952", "schedule_verify_lens", "Verify lengths are those of the neighbours.",
      _admitting("return replace(admitted, verify_lens=np.roll(admitted.verify_lens, 1))")),
     ("OWN-4953", "schedule_verify_lens", "Drafts are admitted that a request does not have.",
-     edited("widths", "replace(widths, own_steps=None)", within=Loop._admit, using=(replace,))),
+     edited("widths", "replace(widths, own_steps=None)", within=Loop._admit, replace=replace)),
 )  # fmt: skip
 
 _OF_FEATURES = (
@@ -48,7 +48,7 @@ _OF_FEATURES = (
      edited("expect_phase(phase, PhaseTag.DFLASH_DRAFT)",
             "if (phase.ctx_lens > 1).any() and phase.ctx_lens.max() <= self.parameters.block_size:\n"
             "    phase = without_last_rows(phase, phase.ctx_lens > 0)",
-            within=BlockSide._project, using=(without_last_rows,))),
+            within=BlockSide._project, without_last_rows=without_last_rows)),
 )  # fmt: skip
 
 MUTANTS = (

@@ -59,7 +59,14 @@ def around(iterate: Iterate) -> Callable[[type[Loop]], Any]:
 
 def _cutting(drafts: str) -> Callable[[Function], Function]:
     """Inject other drafts of an iteration whose requests have numbers."""
-    return edited("cut_drafts(drafted, widths.own_steps)", drafts, within=Loop._cut, using=(linked, by_nodes, replace))
+    return edited(
+        "cut_drafts(drafted, widths.own_steps)",
+        drafts,
+        within=Loop._cut,
+        linked=linked,
+        by_nodes=by_nodes,
+        replace=replace,
+    )
 
 
 def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:

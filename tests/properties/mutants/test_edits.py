@@ -81,7 +81,7 @@ def test_a_replacement_has_numpy_and_what_it_calls():
         "text[-self.parameters.max_depth :]",
         "np.array(count(text))",
         within="StoringSide._end",
-        using=(count,),
+        count=count,
     )
     assert side.__new__(side)._end([3, 4]) == 9
 
