@@ -10,16 +10,28 @@ import triton.language as tl
 from specsim.gpu.kernels.device.succession import follow_previous
 
 NO_KEY = tl.constexpr(-(2**63))
+NO_ORDER = tl.constexpr(-(2**31))
 LARGEST_INDEX = tl.constexpr(0xFFFFFFFF)
+
+
+@triton.jit
+def order_of(scores):
+    """Return integers in the order of scores: NaN as -inf, and -0.0 as 0.0."""
+    scores = tl.where(scores == scores, scores, float("-inf"))
+    bits = tl.where(scores == 0.0, 0, scores.to(tl.int32, bitcast=True))
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def join_index(order, index):
+    """Return the key of an entry, or of the first of several that have the largest order among them."""
+    return (order.to(tl.int64) << 32) | (LARGEST_INDEX - index.to(tl.int64))
 
 
 @triton.jit
 def pack_keys(scores, index):
     """Order NaN like -inf and -0.0 like 0.0."""
-    scores = tl.where(scores == scores, scores, float("-inf"))
-    bits = tl.where(scores == 0.0, 0, scores.to(tl.int32, bitcast=True))
-    ascending = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    return (ascending.to(tl.int64) << 32) | (LARGEST_INDEX - index.to(tl.int64))
+    return join_index(order_of(scores), index)
 
 
 @triton.jit
@@ -44,6 +56,28 @@ def top_keys(keys, COUNT: tl.constexpr, WIDTH: tl.constexpr, ONE_BY_ONE: tl.cons
 
 
 @triton.jit
+def best_groups(row, start, SIZE: tl.constexpr, COUNT: tl.constexpr, WIDTH: tl.constexpr, ONE_BY_ONE: tl.constexpr):
+    """Return where the COUNT groups of SIZE columns start that hold the COUNT largest entries, in a tile of WIDTH.
+
+    Each group that is left out has COUNT others whose largest entry comes before all of its own. ``row`` is where its
+    values lie, its length and its stride; past COUNT stands its length.
+    """
+    values_ptr, num_columns, column_stride = row
+    column = start[:, None] + tl.arange(0, SIZE)[None, :]
+    inside = column < num_columns
+    values = tl.load(values_ptr + column * column_stride, mask=inside, other=0.0)
+    order = tl.max(tl.where(inside, order_of(values), NO_ORDER), axis=1)
+    best = top_keys(join_index(order, start), COUNT, WIDTH, ONE_BY_ONE)
+    return tl.where(best == NO_KEY, num_columns, unpack_index(best))
+
+
+@triton.jit
+def columns_of(start, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """Return every STEP-th column of groups of SIZE columns, one after another."""
+    return tl.reshape(start[:, None] + (tl.arange(0, SIZE // STEP) * STEP)[None, :], [start.shape[0] * SIZE // STEP])
+
+
+@triton.jit
 def _fast_topk_kernel(
     values_ptr,
     keys_ptr,
@@ -58,13 +92,25 @@ def _fast_topk_kernel(
     BLOCK: tl.constexpr,
     FROM_KEYS: tl.constexpr,
     IS_LAST: tl.constexpr,
+    GROUP: tl.constexpr,
+    PART: tl.constexpr,
     ONE_BY_ONE: tl.constexpr,
 ):
-    """Reduce one block of a row to its K largest keys; the last pass has one block and writes values and columns."""
+    """Reduce one block of a row to its K largest keys; the last pass has one block and writes values and columns.
+
+    Where GROUP exceeds 1, the best groups of so many columns are chosen first, then the best parts of these.
+    """
     follow_previous()
     row = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
-    column = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    first = block.to(tl.int64) * BLOCK
+    column = first + tl.arange(0, BLOCK)
+    if GROUP > 1:
+        source = (values_ptr + row * row_stride, num_columns, column_stride)
+        start = best_groups(source, first + tl.arange(0, BLOCK // GROUP) * GROUP, GROUP, K, WIDTH, ONE_BY_ONE)
+        if PART < GROUP:
+            start = best_groups(source, columns_of(start, GROUP, PART), PART, K, WIDTH, ONE_BY_ONE)
+        column = columns_of(start, PART, 1)
     inside = column < num_columns
     if FROM_KEYS:
         keys = tl.load(keys_ptr + row * num_columns + column, mask=inside, other=NO_KEY)

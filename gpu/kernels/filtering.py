@@ -187,7 +187,8 @@ def _total_of(chunk_max_ptr, chunk_mass_ptr, row, num_chunks, scale, IS_LOGITS: 
     mass = tl.load(chunk_mass_ptr + part, mask=is_part, other=0.0, volatile=True)
     peak = tl.max(largest)
     if IS_LOGITS:
-        mass = mass * weigh(largest, peak, scale, IS_LOGITS)
+        # NOTE: a product fused with the sum would be rounded another way in each thread.
+        mass = tl.where(is_part, mass * weigh(largest, peak, scale, IS_LOGITS), 0.0)
     return peak, tl.sum(mass)
 
 

@@ -137,7 +137,9 @@ def _gather_output_logprobs_kernel(
     mass = tl.load(chunk_mass_ptr + part, mask=is_part, other=0.0)
     largest = tl.max(peak, 1, keep_dims=True)
     base = tl.where(largest > float("-inf"), largest, 0.0).to(tl.float64)
-    total = tl.sum(mass * tl.exp((peak.to(tl.float64) - base) / temperature), 1, keep_dims=True)
+    # NOTE: fused with the sum, a product is rounded another way in each thread that holds the row, and those differ.
+    mass = tl.where(is_part, mass * tl.exp((peak.to(tl.float64) - base) / temperature), 0.0)
+    total = tl.sum(mass, 1, keep_dims=True)
     log_mass = tl.log(tl.where(total > 0, total, 1.0))
 
     token = tl.load(predict_ptr + node, mask=is_read, other=-1)

@@ -41,8 +41,8 @@ VOCABULARY = 3
 MOST_BEFORE_AN_END = 2
 """Positions between the end of a prompt and the next end of a page, which the first verify crosses."""
 
-NUM_DRAWS = 16
-"""Seeds for which an output is compared with what the target draws alone."""
+NUM_DRAWS, MOST_DRAWS = 16, 256
+"""Seeds for which an output is compared with what the target draws alone, and as long as no draft is accepted."""
 
 Combination = tuple[str, bool, str, str, int]
 """Algorithm, whether drafts are trees, worker, rule of acceptance, and slots of a page, 0 where these do not matter."""
@@ -181,24 +181,33 @@ def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
 
 
 def _follow_draws(subject: Subject, setup: Setup, sampled: Sampled, tried: LawResult) -> LawResult:
-    """Return what came of some seeds; raise AssertionError unless each outputs what the target draws alone by it."""
-    roomy = with_room(setup, NUM_DRAWS + 1)
-    engine = engine_around(subject.worker(roomy), roomy, subject)
-    outputs = sampled.play(engine, range(NUM_DRAWS))
+    """Return what came of some seeds; raise AssertionError unless each outputs what the target draws alone by it.
+
+    Requests that share a budget run in pairs, for among many hardly a draft of each is verified. More seeds are asked
+    for where none of these has had a draft accepted.
+    """
+    at_once = NUM_DRAWS if setup.schedule.verification is None else 2
+    roomy = with_room(setup, at_once + 1)
     operations = parts_of(subject.backend)
-    for seed, output in enumerate(outputs):
-        asked = replace(sampled.sampling, seed=seed)
-        expected = drawn_alone(operations, setup.model, sampled.prompt, asked, sampled.num_tokens)
-        require(list(output) == expected, f"output of seed {seed}", list(output), expected)
-    drawn = [request for request in engine.scheduler.finished if request.sampling is not None]
-    num_with_drafts = sum(request.counters.num_accepted_drafts > 0 for request in drawn)
+    outputs: list[Outcome] = []
+    num_with_drafts = 0
+    while len(outputs) < NUM_DRAWS or (num_with_drafts == 0 and len(outputs) < MOST_DRAWS):
+        seeds = range(len(outputs), len(outputs) + at_once)
+        engine = engine_around(subject.worker(roomy), roomy, subject)
+        outputs += sampled.play(engine, seeds)
+        for seed in seeds:
+            asked = replace(sampled.sampling, seed=seed)
+            expected = drawn_alone(operations, setup.model, sampled.prompt, asked, sampled.num_tokens)
+            require(list(outputs[seed]) == expected, f"output of seed {seed}", list(outputs[seed]), expected)
+        drawn = [request for request in engine.scheduler.finished if request.sampling is not None]
+        num_with_drafts += sum(request.counters.num_accepted_drafts > 0 for request in drawn)
     require(num_with_drafts > 0, "requests of which a draft is accepted", num_with_drafts, "at least one")
     return replace(
         tried,
-        num_runs=NUM_DRAWS,
+        num_runs=len(outputs),
         num_outcomes=len(set(outputs)),
         num_with_drafts=num_with_drafts,
-        num_seeded=NUM_DRAWS,
+        num_seeded=len(outputs),
     )
 
 

@@ -59,6 +59,17 @@ def test_topk_keeps_the_lowest_of_equal_columns_across_blocks():
     assert gpu.fast_topk(from_numpy(values), 5)[1].tolist() == [expected]
 
 
+@pytest.mark.parametrize("step", [1, ranking.PART, ranking.GROUP], ids=["one group", "parts", "groups"])
+@pytest.mark.parametrize("columns", [1024, 1000, 993], ids=["whole groups", "most of a group", "one of a group"])
+def test_topk_finds_entries_of_one_group_as_of_many(agrees, columns, step):
+    values = np.full((3, columns), -np.inf, dtype=np.float32)
+    last = columns - 1 - np.arange(9) * step
+    values[0, last] = scores(1, 9, distinct=3)[0]
+    values[1, last[::-1]] = np.arange(9)
+    values[2, np.arange(9) * step] = scores(1, 9, distinct=3)[0]
+    agrees("fast_topk", values=values, k=9)
+
+
 @pytest.mark.parametrize("past", [0, 1])
 @pytest.mark.parametrize("topk", [1, 2])
 def test_more_steps_than_one_kernel_takes(agrees, topk, past):
@@ -68,6 +79,7 @@ def test_more_steps_than_one_kernel_takes(agrees, topk, past):
 def test_partial_sort_selects_what_taking_maxima_selects(agrees, cut):
     cut(sorts=True)
     agrees("fast_topk", values=scores(2, 13, distinct=4), k=ranking.FEW + 1)
+    agrees("fast_topk", values=-scores(1, 513).cumsum(1), k=ranking.FEW + 1)
     agrees("organize_draft_results", **blocks(1, 2, 3), num_draft_tokens=ranking.FEW + 2)
 
 

@@ -33,7 +33,8 @@ def join_blocks(
     largest = tl.max(block_max, axis=1)
     base = tl.where(largest > float("-inf"), largest, 0.0)
     weight = weigh(block_max, base[:, None], temperature, PRECISE).to(tl.float64)
-    return base, tl.sum(block_mass * weight, axis=1)
+    # NOTE: fused with the sum, a product is rounded another way in each thread that holds the row, and those differ.
+    return base, tl.sum(tl.where(is_weighed, block_mass * weight, 0.0), axis=1)
 
 
 @triton.jit

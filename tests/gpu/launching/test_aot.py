@@ -29,6 +29,7 @@ ALTERNATIVES = {
     ("_commit_inject_layout_kernel", "slot_map_ptr"): {"None", "torch.int32", "torch.int64"},
     ("_compact_accepted_to_front_kernel", "values_ptr"): {"torch.int64", "torch.int32", "torch.int16", "torch.uint8"},
     ("_fast_topk_kernel", "FROM_KEYS"): {"True", "False"},
+    ("_fast_topk_kernel", "GROUP"): {"1", "2"},
     ("_fast_topk_kernel", "ONE_BY_ONE"): {"True", "False"},
     ("_commit_recurrent_states_kernel", "WORD"): {"int64", "int32", "int16", "uint8"},
     ("_draw_after_fronts_kernel", "HAS_DRAFT"): {"True", "False"},

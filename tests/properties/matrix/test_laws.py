@@ -179,6 +179,13 @@ def test_the_law_holds_and_is_counted(cell):
     assert got.num_runs >= got.num_outcomes and got.num_with_drafts > 0
 
 
+@pytest.mark.parametrize("seed", [13, 21])
+def test_requests_that_share_a_budget_have_drafts_accepted(seed):
+    cell = CELLS["eagle3-v1-page4-topk1-hybrid-cap-accept-target-draw"]
+    result = try_law(Subject(REFERENCE), cell, AS_IT_IS, seed)
+    assert (result.error, result.num_with_drafts > 0) == (None, True)
+
+
 def test_the_first_verify_crosses_the_end_of_a_page():
     for cell in CELLS.values():
         if cell.pool == "mha":
