@@ -36,6 +36,8 @@ DRAFTS = ("likely", "random", "same", "impossible")
 UNREAD = (None, 0.0, float("nan"), -7.0)
 """What stands in the rows that a chain's walk does not read: a distribution, no mass, nothing, or no probability."""
 COINS = (0.0, COIN_STEP, LARGEST_COIN)
+TRIED_ROWS = 8
+"""Pairs of rows of which that is taken whose share shows the most."""
 
 
 RowsRead = Mapping[str, Callable[[Arguments], Array]]
@@ -260,19 +262,22 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     The target has half of what each draft was drawn from, and half its own; each draft is what it likes most, or least.
     Of one in four either side's row lacks a draft. One coin lies just below its edge, and those after it above theirs;
     the final coin lies beside the end of a token of what is left then. Every other chain ends after a draft that the
-    target likes least, so that the share of what it keeps is below 1.
+    target likes least, so that the share of what it keeps is below 1; there the rows are such that this share shows in
+    what is left, and three of four final coins draw another token with it than without.
     """
     source, kind = chance.source, "coarse" if chance.is_exact else "softmax"
     count = max(sizes[0], min(sizes[1], source.integer(2, 4)))
     draft, own = (np.stack([probability_row(kind, vocab, source) for _ in range(count + 1)]) for _ in range(2))
     if is_certain:
         draft = np.eye(vocab, dtype=np.float32)[source.integers(count + 1, 0, vocab - 1)]
+    ends_early = count > 1 and source.integer(0, 1) == 1
+    last = source.integer(1, count - 1) if ends_early else source.integer(0, count)
+    if ends_early and not is_certain:
+        draft[last], own[last] = _rows_whose_share_shows(kind, vocab, source)
     target, draft = (draft + own) / 2, draft[:count]
     ratio = np.divide(target[:count], draft, out=np.full_like(draft, np.nan), where=draft > 0)
     tokens = np.where(source.integers(count, 0, 1) == 1, np.nanargmax(ratio, axis=1), np.nanargmin(ratio, axis=1))
-    last = source.integer(0, count)
-    if count > 1 and source.integer(0, 1) == 1:
-        last = source.integer(1, count - 1)
+    if ends_early:
         tokens[last - 1] = np.nanargmin(ratio[last - 1])
     if count and vocab > 1 and source.integer(0, 3) == 3:
         place, side = source.integer(0, count - 1), (target, draft)[source.integer(0, 1)]
@@ -284,12 +289,39 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     edges = np.maximum(judged.edges(tokens, target, proposal), 0)
     coins[:-1] = _around_edges(edges, coins[:-1], last)
     share = shares_of_fronts(tokens, target, proposal)[last]
-    rest = target[last] if last == count else np.maximum(share * target[last] - proposal[last], 0)
-    ends = np.cumsum(rest) / max(float(rest.sum()), COIN_STEP)
+    ends = _ends(target[last]) if last == count else _ends_of_rest(share, target[last], proposal[last])
     coins[-1] = ends[source.integer(0, vocab - 1)] + (coins[-1] - 0.5) / 8
+    if ends_early and not is_certain and source.integer(0, 3) > 0:
+        others = _ends_of_rest(1.0, target[last], proposal[last])
+        widest = np.abs(ends - others).argmax()
+        coins[-1] = (ends[widest] + others[widest]) / 2
     single = np.clip(coins, 0, LARGEST_COIN).astype(np.float32)
     _end_some(tokens, is_certain, source)
     return Chain(tokens, single[:-1], draft, target, single[-1])
+
+
+def _rows_whose_share_shows(kind: str, vocab: int, source: Bulk) -> tuple[Array, Array]:
+    """Return, of some pairs of a row of the draft and one of the target's own, that whose share shows the most.
+
+    That is where most coins draw another token of what is left of half the target's row than of what is left of all.
+    """
+
+    def spread(pair: tuple[Array, Array]) -> float:
+        draft, own = pair
+        ends, others = (_ends_of_rest(share, (draft + own) / 2, draft) for share in (0.5, 1.0))
+        return float(np.abs(ends - others).max()) if ends.any() else 0.0
+
+    rows = [probability_row(kind, vocab, source) for _ in range(2 * TRIED_ROWS)]
+    return max(zip(rows[::2], rows[1::2], strict=True), key=spread)
+
+
+def _ends_of_rest(share: float, target: Array, proposal: Array) -> Array:
+    """Return the coins at which each token's part of what a rejection leaves ends."""
+    return _ends(np.maximum(share * target - proposal, 0))
+
+
+def _ends(rest: Array) -> Array:
+    return np.asarray(np.cumsum(rest) / max(float(rest.sum()), COIN_STEP))
 
 
 def _around_edges(edges: Array, coins: Array, last: int) -> Array:

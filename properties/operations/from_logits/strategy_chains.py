@@ -1,6 +1,6 @@
 """Strategies of ragged chains straight from logits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -43,6 +43,10 @@ from specsim.properties.strategies.topologies import batch
 COINS = ("uniform", "uniform", "low", "extreme")
 DRAFT_ROWS = ("own", "own", "near", "same")
 DRAFTS = ("likely", "likely", "random", "wanted", "impossible")
+HOT = Filters(20.0, top_k=2**30, top_p=1.0, min_p=0.0)
+"""Parameters that leave all tokens of a row about as likely as each other."""
+COLD = 0.05
+"""A temperature that leaves a row nearly certain."""
 LIKED = 80.0
 """A logit whose token has all but a thousandth of a row of others, however warm."""
 UNREAD = (None, 0.0, float("nan"), float("inf"), -float("inf"))
@@ -102,8 +106,9 @@ def chain_speculative_sampling_from_logits(
 ) -> Arguments:
     """Draw ragged chains of greedy, filtered and plain requests, against rows that agree, differ, or are absent.
 
-    The draft's vocabulary is the target's, a smaller or a larger one. Some chains have no drafts, or -1 among them.
-    Rows that the walk does not read may hold anything.
+    The draft's vocabulary is the target's, a smaller or a larger one. In one chain of six a cold draft stands beside a
+    hot target, so that the law of the one at the temperature of the other is far from its own. Some chains have no
+    drafts, or -1 among them. Rows that the walk does not read may hold anything.
 
     Parameters
     ----------
@@ -130,9 +135,9 @@ def chain_speculative_sampling_from_logits(
         st.booleans(),
         bulk(),
     )
-    requests = [
-        _chain(drawn, vocab, draft_vocab) for drawn in draw(batch(one, min(max_requests, 2 if is_small else 6)))
-    ]
+    apart = one.map(lambda drawn: replace(drawn, filters=HOT, draft_temperature=COLD, is_telling=False))
+    several = batch(mostly(one, apart, one_in=6), min(max_requests, 2 if is_small else 6))
+    requests = [_chain(drawn, vocab, draft_vocab) for drawn in draw(several)]
     counts = [len(chain.tokens) for chain in requests]
     target_dtype, draft_dtype = draw(st.sampled_from(LOGIT_DTYPES)), draw(st.sampled_from(LOGIT_DTYPES))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4))

@@ -98,11 +98,16 @@ BUDGETS: tuple[Budget, ...] = (
 )
 """The first of them are those that cut most runs in the middle of chains."""
 
+AMPLE_BUDGETS: tuple[Budget, ...] = (Constant(4), Constant(None))
+"""Budgets that often exceed what requests with few drafts have, so that their own numbers cut them."""
+
 _PATTERNS = (None, PatternNumbers((MOST, 1)), PatternNumbers((2, 0, MOST)))
 
 
 @composite
-def budget_runs(draw: st.DrawFn, names: tuple[str, ...] = CHAIN_WORKERS) -> Scenario:
+def budget_runs(
+    draw: st.DrawFn, names: tuple[str, ...] = CHAIN_WORKERS, budgets: tuple[Budget, ...] = BUDGETS
+) -> Scenario:
     """Draw a run of two or three requests that decode together, most of whose drafts are right; some of V2 overlap."""
     name = draw(st.sampled_from(names))
     model = draw(models())
@@ -119,7 +124,7 @@ def budget_runs(draw: st.DrawFn, names: tuple[str, ...] = CHAIN_WORKERS) -> Scen
         name,
         scenario,
         target_pool=draw(st.sampled_from(POOLS)),
-        verification=Verification(draw(st.sampled_from(MODES)), draw(st.sampled_from(BUDGETS))),
+        verification=Verification(draw(st.sampled_from(MODES)), draw(st.sampled_from(budgets))),
         head=draw(st.sampled_from(HEADS)),
         is_overlapped=name in V2_WORKERS and draw(st.booleans()),
         num_drafts=draw(st.sampled_from(_PATTERNS)),
@@ -145,9 +150,9 @@ def _in_turn(scenario: Scenario) -> Scenario:
 def budget_runs_in_turn(names: tuple[str, ...] = CHAIN_WORKERS) -> SearchStrategy[Scenario]:
     """Return a strategy of such runs whose iterations are seen right after they run, in the mode with fewer rows.
 
-    In each of them some request has fewer drafts than others.
+    In each of them some request has fewer drafts than others, and more than half of the budgets are ample.
     """
-    return budget_runs(names).map(_in_turn)
+    return budget_runs(names, (*BUDGETS, *AMPLE_BUDGETS, *AMPLE_BUDGETS)).map(_in_turn)
 
 
 def block_runs() -> SearchStrategy[Scenario]:
