@@ -25,6 +25,7 @@ __all__ = [
     "cut",
     "for_each",
     "joined",
+    "outcome_of",
     "outputs_of",
     "refuses",
     "require",
@@ -90,6 +91,16 @@ def refuses(reason: Reason, call: Callable[[], Any]) -> None:
         require(refusal.reason is reason, "reason of the refusal", refusal.reason.name, reason.name)
     else:
         require(False, "a call that is to be refused", "taken", reason.name)
+
+
+def outcome_of(call: Callable[[], Any], *errors: type[Exception]) -> Any:
+    """Return what a call returns, the reason if it is refused, or which of some errors it raises."""
+    try:
+        return call()
+    except SpecRejection as refusal:
+        return refusal.reason
+    except errors as error:
+        return next(kind for kind in errors if isinstance(error, kind))
 
 
 def outputs_of(backend: Backend, operation: str, case: Case) -> dict[str, Any]:

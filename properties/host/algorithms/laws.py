@@ -1,5 +1,6 @@
 """Laws of the registry: which names are free, what a plug-in's class must have, and what a name finds."""
 
+from functools import partial
 from typing import Any
 
 from specsim.algorithms import Algorithm, CustomSpecAlgo, Flags, SpeculativeAlgorithm
@@ -20,21 +21,14 @@ from specsim.properties.host.algorithms.strategy import (
     spelt,
     widths,
 )
-from specsim.properties.laws.checks import for_each, require, state
-from specsim.rejection import Reason, SpecRejection
+from specsim.properties.laws.checks import for_each, outcome_of, require, state
+from specsim.rejection import Reason
 
 
 def registrations_are_checked_in_order(backend: Backend, case: Registration) -> None:
     """Reserved names are refused first, then taken ones, then classes that lack predicates; else the name is free."""
     capitals = case.name.upper()
-    try:
-        free = _register(backend, case)
-    except SpecRejection as rejection:
-        got: object = rejection.reason
-    except TypeError:
-        got = TypeError
-    else:
-        got = free
+    got = outcome_of(partial(_register, backend, case), TypeError)
     expected: object = capitals
     if capitals in RESERVED:
         expected = Reason.RESERVED_NAME
@@ -61,10 +55,7 @@ def lacking_predicates_are_named(backend: Backend, case: Registration) -> None:
 def built_in_names_are_reserved(backend: Backend, spelling: str) -> None:
     """No plug-in may take the name of a built-in algorithm or of an alias, in any case."""
     for name in RESERVED:
-        try:
-            got: object = _register(backend, Registration(spelt(name, spelling), (), frozenset()))
-        except SpecRejection as rejection:
-            got = rejection.reason
+        got = outcome_of(partial(_register, backend, Registration(spelt(name, spelling), (), frozenset())))
         require(got is Reason.RESERVED_NAME, f"registration of {name}", got, Reason.RESERVED_NAME)
 
 
@@ -77,10 +68,7 @@ def names_are_found_in_any_case(backend: Backend, case: Lookup) -> None:
     expected[None] = SpeculativeAlgorithm.NONE
     for name, algorithm in expected.items():
         written = None if name is None else spelt(name, case.spelling)
-        try:
-            got: object = backend.host("find_algorithm")(written, case.plugins)
-        except SpecRejection as rejection:
-            got = rejection.reason
+        got = outcome_of(partial(backend.host("find_algorithm"), written, case.plugins))
         require(got == algorithm, f"what {written!r} finds", got, algorithm)
 
 
@@ -95,10 +83,8 @@ def draft_workers_verify_only_with_support(backend: Backend, case: Width) -> Non
     for algorithm in [*SpeculativeAlgorithm, *plugins]:
         supported = not case.is_draft_worker or algorithm.name in ("DFLASH", "BY_ITS_ROW", "ONE_TOKEN_LESS")
         less = int(algorithm.name == "ONE_TOKEN_LESS" and case.is_draft_worker)
-        try:
-            got: object = backend.host("target_verify_width")(algorithm, case.num_draft_tokens, case.is_draft_worker)
-        except RuntimeError:
-            got = RuntimeError
+        width = partial(backend.host("target_verify_width"), algorithm, case.num_draft_tokens, case.is_draft_worker)
+        got = outcome_of(width, RuntimeError)
         expected = case.num_draft_tokens - less if supported else RuntimeError
         require(got == expected, f"tokens of {algorithm.name}, {case}", got, expected)
 

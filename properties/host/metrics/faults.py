@@ -1,10 +1,9 @@
 """Faults in what is counted and in what is divided by what."""
 
-from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
+from specsim.properties.mutants.record import edits_of
 
-MUTANTS = (
-    *edits_of(
-        """
+MUTANTS = edits_of(
+    """
     @@ interval_rates
     M01 The bonus token counts as accepted and the root as proposed.
     - num_accepted_drafts / num_proposed if num_proposed else 0.0
@@ -31,7 +30,12 @@ MUTANTS = (
     OWN-380 Drafts and verifies change places.
     - counters.num_accepted_drafts + num_accepted_drafts => counters.num_accepted_drafts + num_requests
     - counters.num_verifies + num_requests => counters.num_verifies + num_accepted_drafts
+    @@ drafts_per_round
+    M02 A tree proposes as many drafts as it has levels.
+    - num_draft_tokens is not None => False
     @@ report_decode_stats
+    OWN-179 A report comes one batch late.
+    - counters.num_batches < decode_log_interval => counters.num_batches <= decode_log_interval
     M11 A verify generates one token a request.
     - counters.num_accepted_tokens => counters.num_verifies
     OWN-177 A report does not reset the counters.
@@ -49,7 +53,13 @@ MUTANTS = (
     OWN-180 The histogram is by tokens, not drafts.
     - len(histogram) <= num_accepted_drafts => len(histogram) <= num_accepted_drafts + 1
     - histogram[num_accepted_drafts] => histogram[num_accepted_drafts + 1]
+    OWN-181 More than two drafts count as two.
+      histogram = list(counters.histogram)
+    + num_accepted_drafts = min(num_accepted_drafts, 2)
     @@ count_batch
+    OWN-384 A request counts its neighbour's drafts.
+    - zip(counters, num_accepted_drafts, is_zombie, strict=True)
+    + zip(counters, [*num_accepted_drafts[1:], *num_accepted_drafts[:1]], is_zombie, strict=True)
     OWN-385 A zombie's verifies go on, not its drafts.
     - before if zombie else count_verify(before, drafts)
     + replace(before, num_verifies=before.num_verifies + 1) if zombie else count_verify(before, drafts)
@@ -68,27 +78,4 @@ MUTANTS = (
     OWN-185 No histogram where nothing was proposed.
     - counters.num_verifies == 0 => counters.num_verifies * num_drafts_per_round == 0
     """
-    ),
-    *mutants_by_operation(
-        drafts_per_round=(
-            ("M02", "A tree proposes as many drafts as it has levels.", with_arguments(num_draft_tokens=None)),
-        ),
-        report_decode_stats=(
-            ("OWN-179", "A report comes one batch late.", with_arguments(decode_log_interval=lambda own: own + 1)),
-        ),
-        count_verify=(
-            (
-                "OWN-181",
-                "More than two drafts count as two.",
-                with_arguments(num_accepted_drafts=lambda drafts: min(drafts, 2)),
-            ),
-        ),
-        count_batch=(
-            (
-                "OWN-384",
-                "A request counts its neighbour's drafts.",
-                with_arguments(num_accepted_drafts=lambda drafts: [*drafts[1:], *drafts[:1]]),
-            ),
-        ),
-    ),
 )

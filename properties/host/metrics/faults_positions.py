@@ -9,11 +9,7 @@ from specsim.properties.mutants.record import (
     answering,
     edits_of,
     mutants_of,
-    with_arguments,
-    with_fields,
 )
-
-_WIDTHS = ("num_proposed_drafts", "num_levels")
 
 
 def _of_the_neighbour(correct: Function, arguments: Named) -> Any:
@@ -24,7 +20,8 @@ def _of_the_neighbour(correct: Function, arguments: Named) -> Any:
 
 def _anything_goes(correct: Function, arguments: Named) -> Any:
     """Cut what contradicts itself where a refusal is asked for."""
-    return _fitted(correct, arguments, *(arguments[name] for name in (*_WIDTHS, "num_accepted_drafts")))
+    names = ("num_proposed_drafts", "num_levels", "num_accepted_drafts")
+    return _fitted(correct, arguments, *(arguments[name] for name in names))
 
 
 def _fitted(
@@ -41,6 +38,16 @@ MUTANTS = (
     *edits_of(
         """
     @@ count_positions
+    OWN-3120 Every verify is as wide as the widest of its batch.
+      num_requests = len(num_accepted_drafts)
+    + num_proposed_drafts, num_levels = (
+    +     [max(counts, default=0)] * num_requests for counts in (num_proposed_drafts, num_levels)
+    + )
+    OWN-3122 Every verify is taken to have tried every position.
+    - position <= taken => True
+    OWN-3123 Positions are one late: the root's is the first.
+    - tuple(accepted)
+    + (counters.num_proposing + sum(drafts > 0 for drafts in num_proposed_drafts), *accepted)[: len(tried)]
     OWN-3121 A verify that proposed nothing counts as one.
     - sum(drafts > 0 for drafts in num_proposed_drafts) => len(num_proposed_drafts)
     OWN-3124 Positions are one early.
@@ -61,21 +68,6 @@ MUTANTS = (
     ),
     *mutants_of(
         "count_positions",
-        (
-            "OWN-3120",
-            "Every verify is as wide as the widest of its batch.",
-            with_arguments(**dict.fromkeys(_WIDTHS, lambda counts: [max(counts, default=0)] * len(counts))),
-        ),
-        (
-            "OWN-3122",
-            "Every verify is taken to have tried every position.",
-            with_fields(lambda after, _: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}),
-        ),
-        (
-            "OWN-3123",
-            "Positions are one late: the root's is the first.",
-            with_fields(lambda after, _: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}),
-        ),
         ("OWN-3125", "Levels are those of the next request.", answering(_of_the_neighbour)),
         ("OWN-3130", "Counts that contradict each other are cut to fit.", answering(_anything_goes)),
     ),

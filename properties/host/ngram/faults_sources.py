@@ -1,10 +1,9 @@
 """Faults in corpora, in how sources share the nodes of a draft, and in how their drafts become one."""
 
-from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
+from specsim.properties.mutants.record import edits_of
 
-MUTANTS = (
-    *edits_of(
-        """
+MUTANTS = edits_of(
+    """
     @@ NgramCorpus in CorpusPlace
     OWN-2060 What comes first in a corpus is the most recent.
     - below.values() => reversed(below.values())
@@ -72,21 +71,14 @@ MUTANTS = (
       of_store, of_each = share_draft_nodes(num_draft_tokens, len(corpora), budget)
     + if corpora and budget >= num_draft_tokens - 1:
     +     store = corpora[0]
+    OWN-2083 Corpora are merged from the last to the first.
+      own = store.draft(tokens, count_nodes(of_store))
+    + corpora = corpora[::-1]
+    OWN-2084 The first corpus gets the budget of all.
+    - len(corpora) => len(corpora[:1])
+      own = store.draft(tokens, count_nodes(of_store))
+    + corpora = corpora[:1]
+    OWN-2085 The budget has a node less.
+    - budget => max(0, budget - 1)
     """
-    ),
-    *mutants_by_operation(
-        draft_with_corpora=(
-            (
-                "OWN-2083",
-                "Corpora are merged from the last to the first.",
-                with_arguments(corpora=lambda corpora: corpora[::-1]),
-            ),
-            (
-                "OWN-2084",
-                "The first corpus gets the budget of all.",
-                with_arguments(corpora=lambda corpora: corpora[:1]),
-            ),
-            ("OWN-2085", "The budget has a node less.", with_arguments(budget=lambda budget: max(0, budget - 1))),
-        ),
-    ),
 )

@@ -108,9 +108,7 @@ def a_corpus_drafts_what_its_documents_say(backend: Backend, case: CorporaCase) 
         below = below_documents(documents)
         for context in case.contexts:
             expected = _every(below, context, sizes, sizes.num_draft_tokens - 1)
-            draft = corpus.draft(context)
-            for check in (_check_paths, _check_numbers, _check_mask):
-                check(f"draft of {context}", draft, context, expected, sizes.num_draft_tokens)
+            _check_all(f"draft of {context}", corpus.draft(context), context, expected, sizes.num_draft_tokens)
 
 
 def a_corpus_is_neither_empty_nor_too_long(backend: Backend, case: CorporaCase) -> None:
@@ -147,8 +145,7 @@ def a_merged_draft_has_the_paths_of_each(backend: Backend, case: CorporaCase) ->
         genuine = [_paths(draft)[: len(draft.tokens) - 1 - draft.num_padding] for draft in drafts]
         expected = [merged_nodes(genuine)]
         merged = merge(drafts, num_nodes)
-        for check in (_check_paths, _check_numbers, _check_mask):
-            check(f"merged draft of {context}", merged, context, expected, num_nodes)
+        _check_all(f"merged draft of {context}", merged, context, expected, num_nodes)
         num_padding = num_nodes - 1 - len(expected[0])
         require(merged.num_padding == num_padding, "num_padding", merged.num_padding, num_padding)
         if num_nodes > 1:
@@ -173,8 +170,7 @@ def a_store_and_corpora_share_one_draft(backend: Backend, case: CorporaCase) -> 
         merged = [merged_nodes(one) for one in zip(*sources, strict=True)]
         expected = merged if of_each else sources[0]
         whole = draft(store, corpora, context, sizes.num_draft_tokens, case.budget)
-        for check in (_check_paths, _check_numbers, _check_mask):
-            check(f"draft of {context}", whole, context, expected, sizes.num_draft_tokens)
+        _check_all(f"draft of {context}", whole, context, expected, sizes.num_draft_tokens)
 
 
 def _play(backend: Backend, history: NgramHistory, check: Check) -> None:
@@ -228,6 +224,11 @@ def _check_mask(what: str, draft: NgramDraft, context: Text, expected: list[list
     while len(levels) > 1 and (tokens[len(levels) - 1], levels[-1]) == (0, 2):
         levels.pop()
     require(levels == sorted(levels), f"levels of the {what}", levels, "ascending")
+
+
+def _check_all(what: str, draft: NgramDraft, context: Text, expected: list[list[Path]], num_nodes: int) -> None:
+    for check in (_check_paths, _check_numbers, _check_mask):
+        check(what, draft, context, expected, num_nodes)
 
 
 _STORE = ("NgramStore",)

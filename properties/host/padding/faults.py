@@ -21,58 +21,53 @@ def _trimmed(*left: str) -> Callable[[Function], Function]:
     return answering(answer)
 
 
+def _cut(left: str) -> Callable[[Function], Function]:
+    """Inject a fault that cuts a field of the forward to the live entries, and does not put back what they were."""
+
+    def answer(correct: Function, arguments: Named) -> Any:
+        batch, output = correct(**arguments)
+        own, padded = getattr(batch, left), getattr(arguments["padded"], left)
+        return batch if own is None else replace(batch, **{left: padded[: len(own)]}), output
+
+    return answering(answer)
+
+
 MUTANTS = (
     *edits_of(
         """
     @@ pad_inputs_to_size
     X09 Tokens of padding have the slot of the last live one.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+      changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
     + fills["out_cache_loc"] = 0 if batch.out_cache_loc is None else [0, *batch.out_cache_loc][-1]
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
     OWN-2300 Requests of padding have the row of their neighbour.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+      changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
     + fills["req_pool_indices"] = batch.req_pool_indices[-1:].sum()
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
     G06 Rows are padded in front, everything else at the end.
     - return replace(batch, **changed)
     + changed["req_pool_indices"] = np.roll(changed["req_pool_indices"], grown[Along.REQUEST])
     + return replace(batch, **changed)
     OWN-2301 Requests of padding have no length.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
-    + fills["seq_lens"] = 0
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+    - dict.fromkeys(_LENGTHS, seq_len_fill_value) => {"seq_lens": 0, "seq_lens_cpu": seq_len_fill_value}
     OWN-2302 The host's copies of their lengths are 0.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
-    + fills["seq_lens_cpu"] = 0
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+    - dict.fromkeys(_LENGTHS, seq_len_fill_value) => {"seq_lens": seq_len_fill_value, "seq_lens_cpu": 0}
     OWN-2303 The sum of lengths stays that of live requests.
-    - return replace(batch, **changed)
-    + changed["seq_lens_sum"] = batch.seq_lens_sum
-    + return replace(batch, **changed)
+    - batch.seq_lens_sum + seq_len_fill_value * grown[Along.REQUEST] => batch.seq_lens_sum
     OWN-2304 A sum that no one knows counts as 0.
-    - return replace(batch, **changed)
-    + changed.setdefault("seq_lens_sum", seq_len_fill_value * grown[Along.REQUEST])
-    + return replace(batch, **changed)
+    - batch.seq_lens_sum is not None => True
+    - batch.seq_lens_sum + seq_len_fill_value * grown[Along.REQUEST]
+    + (batch.seq_lens_sum or 0) + seq_len_fill_value * grown[Along.REQUEST]
     OWN-2305 An extend of fixed width has no row for padding.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
-    + fills["extend_seq_lens"] = 0
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+    - dict.fromkeys(_EXTENDS, _extend_length_of_padding(batch))
+    + {"extend_seq_lens": 0, "extend_seq_lens_cpu": _extend_length_of_padding(batch)}
     OWN-2306 The two counts are padded with different values.
-    - changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
-    + fills["num_accepted_tokens"] += 1
-    + changed: dict[str, Any] = {"num_live_tokens": batch.num_tokens}
+    - dict.fromkeys(_COUNTS, count_fill_value) => dict(zip(_COUNTS, (count_fill_value, count_fill_value + 1)))
     G12 Rows of padding count as live.
-    - return replace(batch, **changed)
-    + changed["num_live_tokens"] = num_tokens
-    + return replace(batch, **changed)
+    - {"num_live_tokens": batch.num_tokens} => {"num_live_tokens": num_tokens}
     OWN-2346 No row of a draft counts as live.
-    - return replace(batch, **changed)
-    + changed["num_live_tokens"] *= batch.mode is not ForwardMode.DECODE
-    + return replace(batch, **changed)
+    - {"num_live_tokens": batch.num_tokens}
+    + {"num_live_tokens": batch.num_tokens if batch.mode is not ForwardMode.DECODE else 0}
     OWN-2307 An extend tells of its own rows only.
-    - return replace(batch, **changed)
-    + changed["extend_num_tokens"] = batch.extend_num_tokens
-    + return replace(batch, **changed)
+    - changed["extend_num_tokens"] = num_tokens
     OWN-2308 Hidden states appear where there are none.
     - return replace(batch, **changed)
     + changed.setdefault("hidden_states", np.zeros((num_tokens, 2), dtype=np.int64))
@@ -101,37 +96,15 @@ MUTANTS = (
     @@ post_forward_mlp_sync_batch
     OWN-2311 Nothing but the output is trimmed.
     - replace(padded, **restored, num_live_tokens=before.num_live_tokens) => padded
-    OWN-2320 Positions are those that the forward left.
-      restored = {name: getattr(before, name) for name in (*FIELDS, "mode", "seq_lens_sum", "extend_num_tokens")}
-    + if padded.positions is not None:
-    +     restored["positions"] = padded.positions[: before.num_tokens]
-    OWN-2321 Lengths are those that the forward left.
-      restored = {name: getattr(before, name) for name in (*FIELDS, "mode", "seq_lens_sum", "extend_num_tokens")}
-    + if padded.seq_lens is not None:
-    +     restored["seq_lens"] = padded.seq_lens[: before.num_requests]
-    OWN-2322 Hidden states are those that the forward left.
-      restored = {name: getattr(before, name) for name in (*FIELDS, "mode", "seq_lens_sum", "extend_num_tokens")}
-    + if padded.hidden_states is not None:
-    +     restored["hidden_states"] = padded.hidden_states[: before.num_tokens]
-    OWN-2323 Counts are those that the forward left.
-      restored = {name: getattr(before, name) for name in (*FIELDS, "mode", "seq_lens_sum", "extend_num_tokens")}
-    + if padded.num_accepted_tokens is not None:
-    +     restored["num_accepted_tokens"] = padded.num_accepted_tokens[: before.num_requests]
-    OWN-2324 A decode stays the extend that it was run as.
-    - replace(padded, **restored, num_live_tokens=before.num_live_tokens)
-    + replace(replace(padded, **restored, num_live_tokens=before.num_live_tokens), mode=padded.mode)
     X11 Every forward yields one row a request.
-    - output.logits[:kept] => output.logits[: before.num_requests]
-    - output.hidden_states[:num_hidden] => output.hidden_states[: before.num_requests]
+    - rows_with_logits(before) => before.num_requests
     OWN-2325 The last rows are kept.
-    - output.logits[:kept] => output.logits[len(output.logits) - before.num_tokens :]
-    - output.hidden_states[:num_hidden] => output.hidden_states[len(output.logits) - before.num_tokens :]
+    - output.logits[:kept] => output.logits[len(output.logits) - kept :]
+    - output.hidden_states[:num_hidden] => output.hidden_states[len(output.hidden_states) - num_hidden :]
     OWN-2326 The last live row is cut off.
-    - output.logits[:kept] => output.logits[: max(before.num_tokens - 1, 0)]
-    - output.hidden_states[:num_hidden] => output.hidden_states[: max(before.num_tokens - 1, 0)]
+    - rows_with_logits(before) => max(rows_with_logits(before) - 1, 0)
     OWN-2327 A row of padding is kept.
-    - output.logits[:kept] => output.logits[: before.num_tokens + 1]
-    - output.hidden_states[:num_hidden] => output.hidden_states[: before.num_tokens + 1]
+    - rows_with_logits(before) => rows_with_logits(before) + 1
     OWN-2328 Hidden states are cut to one a request.
     - output.hidden_states[:num_hidden] => output.hidden_states[: before.num_requests]
     OWN-2329 Forwards without hidden states crash.
@@ -148,6 +121,11 @@ MUTANTS = (
             ("OWN-2317", "The fill stays in the sum of lengths.", _trimmed("seq_lens_sum")),
             ("OWN-2318", "The number of live rows stays.", _trimmed("num_live_tokens")),
             ("OWN-2319", "An extend goes on with the padded number of rows.", _trimmed("extend_num_tokens")),
+            ("OWN-2320", "Positions are those that the forward left.", _cut("positions")),
+            ("OWN-2321", "Lengths are those that the forward left.", _cut("seq_lens")),
+            ("OWN-2322", "Hidden states are those that the forward left.", _cut("hidden_states")),
+            ("OWN-2323", "Counts are those that the forward left.", _cut("num_accepted_tokens")),
+            ("OWN-2324", "A decode stays the extend that it was run as.", _trimmed("mode")),
         ),
     ),
 )

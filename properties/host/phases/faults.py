@@ -1,27 +1,10 @@
 """Faults in what a batch carries from phase to phase and from iteration to iteration."""
 
-from typing import Any
-
 from specsim.phases import VerifyInput
-from specsim.properties.mutants.record import (
-    Function,
-    Named,
-    answering,
-    edits_of,
-    mutants_by_operation,
-    with_arguments,
-    with_fields,
-)
+from specsim.properties.mutants.record import edits_of
 
-
-def _verify_carried_over(correct: Function, arguments: Named) -> Any:
-    one, other = arguments["one"], arguments["other"]
-    return other if isinstance(one, VerifyInput) else correct(**arguments)
-
-
-MUTANTS = (
-    *edits_of(
-        """
+MUTANTS = edits_of(
+    """
     @@ expect_phase
     X13 One draft input is taken for another, so draft rows go to extend.
     - got not in tags
@@ -49,6 +32,8 @@ MUTANTS = (
     + if is_relayed:
     +     changed["future_indices"] = phase.future_indices[: len(places)]
     + return replace(phase, **changed)
+    S03 The first rows stay instead of those asked for.
+    - [int(place) for place in indices] => [*range(len(indices))]
     OWN-206 A place outside the batch wraps around.
     - int(place) => int(place) % max(phase.num_requests, 1)
     @@ filter_batch in _already_filtered
@@ -63,10 +48,17 @@ MUTANTS = (
     - one.num_requests == 0 => one.num_requests == 0 or one.hidden_states is None
     OWN-209 An empty batch stays empty.
     - return other => return one
+    OWN-211 A verify input left over from the last batch merges.
+    - _require_joinable(one)
+    + if isinstance(one, VerifyInput):
+    +     return other
+    + _require_joinable(one)
     OWN-210 Two classes merge if they have the same fields.
     - type(one) is not type(other)
     + type(one) is not type(other) and not (isinstance(one, DraftInput) and isinstance(other, DraftInput))
     @@ to_frozen_kv_mtp_draft_extend_input
+    OWN-212 What has the tag already is copied.
+    - isinstance(phase, FrozenKVMTPDraftExtendInput) => False
     OWN-213 The tag stays that of EAGLE.
     - isinstance(phase, FrozenKVMTPDraftExtendInput) => isinstance(phase, EagleDraftExtendInput)
     OWN-214 Fields that extend fills in are not copied.
@@ -92,21 +84,6 @@ MUTANTS = (
     OWN-219 Both lists are multiplied by the rows of a request.
     - [count * for_logprob for count in global_num_tokens_for_logprob]
     + [count * per_request for count in global_num_tokens]
-    """
-    ),
-    *mutants_by_operation(
-        filter_batch=(
-            (
-                "S03",
-                "The first rows stay instead of those asked for.",
-                with_arguments(indices=lambda places: range(len(places))),
-            ),
-        ),
-        merge_batch=(
-            ("OWN-211", "A verify input left over from the last batch merges.", answering(_verify_carried_over)),
-        ),
-        to_frozen_kv_mtp_draft_extend_input=(
-            ("OWN-212", "What has the tag already is copied.", with_fields(lambda *_: {})),
-        ),
-    ),
+    """,
+    VerifyInput=VerifyInput,
 )

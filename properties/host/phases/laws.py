@@ -32,8 +32,8 @@ from specsim.properties.host.phases.strategy import (
     idle_beside,
     in_every_form,
 )
-from specsim.properties.laws.checks import for_each, require, require_equal, state
-from specsim.rejection import Reason, SpecRejection
+from specsim.properties.laws.checks import for_each, outcome_of, require, require_equal, state
+from specsim.rejection import Reason
 
 
 def shares(phase: Joinable) -> list[dict[str, Any]]:
@@ -219,13 +219,8 @@ def _twin(phase: Joinable) -> Joinable:
 
 def _require_reason(what: str, expected: Reason | type[TypeError] | None, function: Any, *args: Any, **kw: Any) -> None:
     """Raise AssertionError unless a call is refused for the reason, with TypeError, or, for None, is not refused."""
-    got: Reason | type[TypeError] | None = None
-    try:
-        function(*args, **kw)
-    except SpecRejection as rejection:
-        got = rejection.reason
-    except TypeError:
-        got = TypeError
+    outcome = outcome_of(partial(function, *args, **kw), TypeError)
+    got = outcome if isinstance(outcome, Reason) or outcome is TypeError else None
     require(got is expected, f"the rejection of {what}", got, expected)
 
 

@@ -9,16 +9,6 @@ from specsim.rejection import SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
 
 
-def _blind_to(**values: Any) -> Callable[[Function], Function]:
-    """Inject a fault that resolves as if settings had these values, and hands the user's back."""
-
-    def resolve(correct: Function, config: ServerConfig) -> ExecutionPlan:
-        plan: ExecutionPlan = correct(replace(config, **values))
-        return replace(plan, config=replace(plan.config, **{name: vars(config)[name] for name in values}))
-
-    return _resolving(resolve)
-
-
 def _resolving(resolve: Callable[[Function, ServerConfig], ExecutionPlan]) -> Callable[[Function], Function]:
     """Inject a fault that resolves in place of the correct function, which it may ask."""
     return answering(lambda correct, arguments: resolve(correct, arguments["config"]))
@@ -76,19 +66,17 @@ def _snapshots_inside_pages(correct: Function, config: ServerConfig) -> Any:
         return replace(whole, config=replace(whole.config, snapshot_interval=config.snapshot_interval))
 
 
-def _words_withheld(correct: Function, config: ServerConfig) -> Any:
-    try:
-        return correct(config)
-    except SpecRejection as said:
-        raise SpecRejection(
-            said.reason, what=said.what, got=said.got, expected="", because="it is not supported"
-        ) from said
-
-
 MUTANTS = (
     *edits_of(
         """
     @@ resolve in specsim.rules.worker.choose_worker
+    OWN-130 The worker is chosen without a look at the page size.
+    - topk > 1 and config.page_size > 1 => False
+    OWN-131 The worker is chosen without a look at recurrent layers.
+    - topk > 1 and config.recurrent => False
+    OWN-142 The worker that is asked for is ignored.
+    - config.mode == "v1" => False
+    - config.mode == "v2" => False
     OWN-132 V2 runs no trees at all.
     - topk > 1 and config.page_size > 1 => topk > 1
     OWN-135 The worker suits a chain, and then a tree is chosen.
@@ -99,12 +87,13 @@ MUTANTS = (
     @@ resolve in specsim.rules.worker.choose_without_overlap
     OWN-141 V2 is asked for what nothing overlaps, and V1 runs.
     - config.mode == "v2" => False
+    @@ resolve in specsim.rejection.contradiction
+    OWN-143 A refusal does not say what to change.
+    - expected => ""
     """
     ),
     *mutants_of(
         "resolve",
-        ("OWN-130", "The worker is chosen without a look at the page size.", _blind_to(page_size=1)),
-        ("OWN-131", "The worker is chosen without a look at recurrent layers.", _blind_to(recurrent=False)),
         (
             "OWN-133",
             "A fallback to V1 gives no reason.",
@@ -115,8 +104,6 @@ MUTANTS = (
         ("OWN-137", "A chain keeps more nodes than it has levels.", _planned(_chain_as_given)),
         ("OWN-139", "The default bound of a batch replaces the user's.", _planned(_bound_replaced)),
         ("OWN-140", "The bound of a batch is halved every time.", _planned(_bound_halved)),
-        ("OWN-142", "The worker that is asked for is ignored.", _blind_to(mode="auto")),
         ("OWN-470", "A snapshot may lie inside a page.", _resolving(_snapshots_inside_pages)),
-        ("OWN-143", "A refusal does not say what to change.", _resolving(_words_withheld)),
     ),
 )

@@ -2,25 +2,10 @@
 
 from dataclasses import replace
 
-from specsim.host.stopping import StopRules
-from specsim.properties.mutants.record import Named, edits_of, given, mutants_by_operation
+from specsim.properties.mutants.record import edits_of
 
-
-def _none_aborted(arguments: Named) -> None:
-    arguments["rules"] = [replace(rules, is_aborted=False) for rules in arguments["rules"]]
-
-
-def _aborted_by_length(arguments: Named) -> None:
-    longest = arguments["accept_index"].shape[1]
-    pairs = zip(arguments["rules"], arguments["outputs"], strict=True)
-    arguments["rules"] = [
-        StopRules(len(output) + longest + 1) if rules.is_aborted else rules for rules, output in pairs
-    ]
-
-
-MUTANTS = (
-    *edits_of(
-        """
+MUTANTS = edits_of(
+    """
     @@ chunk_length
     OWN-601 A chunk ends inside a page.
     - budget // page_size * page_size => budget
@@ -46,12 +31,12 @@ MUTANTS = (
     @@ waits_for_result
     OWN-617 The next masks are built before the grammar went on.
     - any(is_constrained) => False
-    """
-    ),
-    *mutants_by_operation(
-        truncate_at_stop=(
-            ("OWN-612", "V1 does not look at aborts.", given(_none_aborted)),
-            ("OWN-613", "V1 ends an aborted request a verify late.", given(_aborted_by_length)),
-        ),
-    ),
+    @@ truncate_at_stop
+    OWN-612 V1 does not look at aborts.
+    - rules[request] => replace(rules[request], is_aborted=False)
+    OWN-613 V1 ends an aborted request a verify late.
+    - rules[request]
+    + StopRules(len(outputs[request]) + len(row) + 1) if rules[request].is_aborted else rules[request]
+    """,
+    replace=replace,
 )

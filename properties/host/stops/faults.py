@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.host.stopping import FinishReason, StopRules
-from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_by_operation, with_arguments
+from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of
 
 _BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
 _BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)
@@ -38,11 +38,6 @@ def _only(reasons: tuple[FinishReason, ...], rules: StopRules) -> StopRules:
     for reason, never in _NEVER.items():
         rules = rules if reason in reasons else replace(rules, **never)
     return rules
-
-
-def _limit_counts_verifies(correct: Function, arguments: Named) -> Any:
-    rules, runs = arguments["rules"], arguments["runs"][: arguments["rules"].max_new_tokens]
-    return correct(**{**arguments, "runs": runs, "rules": replace(rules, max_new_tokens=1 << 30)})
 
 
 MUTANTS = (
@@ -91,7 +86,16 @@ MUTANTS = (
     - emitted = appended if finish is None else appended[: finish.num_tokens] => emitted = appended
     OWN-166 Tokens after the stop are not committed.
     - num_committed + num_accepted_tokens => num_committed + len(emitted) - len(output)
+    @@ play_runs
+    R18 The limit counts verifies, not tokens.
+    - runs => runs[: rules.max_new_tokens]
+    - find_stop(rules, output, accepted, prompt_length, text_of)
+    + find_stop(replace(rules, max_new_tokens=1 << 30), output, accepted, prompt_length, text_of)
     @@ clip_drafts
+    OWN-167 The bonus token's place is given to a draft.
+    - rules.context_limit - num_tokens => rules.context_limit - num_tokens + 1
+    OWN-168 The last position of the context stays empty.
+    - rules.context_limit - num_tokens => rules.context_limit - num_tokens - 1
     R19 Drafts are not clipped by the context limit.
     - rules.context_limit is None => True
     @@ truncate_at_stop
@@ -104,39 +108,26 @@ MUTANTS = (
     + truncated[request, : kept - (finish is not None)] = path[: kept - (finish is not None)]
     OWN-172 Rows go on after the stop.
     - truncated[request, :kept] = path[:kept] => truncated[request] = row
+    OWN-127 Matchers do not follow the run.
+    - grammars is None => True
     @@ advance_grammar
+    R16 The matcher sees the last token of a run alone.
+    - enumerate(tokens) => enumerate(tokens[-1:])
     OWN-126 The matcher goes on after its end.
     - return place + 1
     + for after in tokens[place + 1 :]:
     +     grammar.accept(after)
     + return place + 1
-    """
+    """,
+        replace=replace,
     ),
-    *mutants_by_operation(
-        find_stop=(
-            ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_BY_LIMIT, _STOPS)),
-            (
-                "R21",
-                "Stop tokens are tested on the whole run before strings are.",
-                _in_order(_BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)),
-            ),
-        ),
-        play_runs=(("R18", "The limit counts verifies, not tokens.", answering(_limit_counts_verifies)),),
-        clip_drafts=(
-            (
-                "OWN-167",
-                "The bonus token's place is given to a draft.",
-                with_arguments(num_tokens=lambda count: count - 1),
-            ),
-            (
-                "OWN-168",
-                "The last position of the context stays empty.",
-                with_arguments(num_tokens=lambda count: count + 1),
-            ),
-        ),
-        truncate_at_stop=(("OWN-127", "Matchers do not follow the run.", with_arguments(grammars=None)),),
-        advance_grammar=(
-            ("R16", "The matcher sees the last token of a run alone.", with_arguments(tokens=lambda own: own[-1:])),
+    *mutants_of(
+        "find_stop",
+        ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_BY_LIMIT, _STOPS)),
+        (
+            "R21",
+            "Stop tokens are tested on the whole run before strings are.",
+            _in_order(_BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)),
         ),
     ),
 )

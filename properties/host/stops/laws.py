@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
 from specsim.host.stopping import Finish, FinishReason, StopRules
+from specsim.host.truncation import Truncation
 from specsim.properties.host.stops.strategy import (
     StopBatch,
     StopCase,
@@ -75,15 +76,7 @@ def a_later_cut_emits_the_same(backend: Backend, cases: list[StopCase]) -> None:
 
 def truncation_ends_rows_at_the_stop(backend: Backend, batch: StopBatch) -> None:
     """V1's rows keep their tokens up to the end and no other; the batch counts what is left, a request what it was."""
-    cases = batch.cases
-    got = backend.host("truncate_at_stop")(
-        batch.accept_index,
-        batch.predict,
-        [case.rules for case in cases],
-        [case.output for case in cases],
-        [case.prompt_length for case in cases],
-        text_of,
-    )
+    cases, got = batch.cases, _truncated(backend, batch)
     for request, case in enumerate(cases):
         expected = ending_of(case.rules, case.tokens, case.prompt_length)
         num_kept = case.num_accepted_tokens if expected is None else expected[1] - len(case.output)
@@ -103,15 +96,7 @@ def grammars_follow_the_run_and_end_it(backend: Backend, case: tuple[StopBatch, 
     """A matcher sees each token that does not end the request; the token that completes its text ends the request."""
     batch, table, states = case
     matchers = [TableGrammar(table.transitions, table.terminated, state) for state in states]
-    got = backend.host("truncate_at_stop")(
-        batch.accept_index,
-        batch.predict,
-        [stop.rules for stop in batch.cases],
-        [stop.output for stop in batch.cases],
-        [stop.prompt_length for stop in batch.cases],
-        text_of,
-        matchers,
-    )
+    got = _truncated(backend, batch, matchers)
     for request, stop in enumerate(batch.cases):
         ending = ending_of(stop.rules, stop.tokens, stop.prompt_length)
         state_now = states[request]
@@ -154,6 +139,15 @@ def drafts_fill_the_context_and_no_more(backend: Backend, case: tuple[StopRules,
     total = num_tokens + got + 1
     require(total <= limit, "tokens after full acceptance", total, f"at most {limit}")
     require(got == num_drafts or total == limit, "tokens after full acceptance", total, limit)
+
+
+def _truncated(backend: Backend, batch: StopBatch, *matchers: list[TableGrammar]) -> Truncation:
+    """Return what V1 leaves of a batch, whose requests have no matcher if none are given."""
+    cases, truncate = batch.cases, backend.host("truncate_at_stop")
+    rules, outputs = [case.rules for case in cases], [case.output for case in cases]
+    lengths = [case.prompt_length for case in cases]
+    truncated: Truncation = truncate(batch.accept_index, batch.predict, rules, outputs, lengths, text_of, *matchers)
+    return truncated
 
 
 def _require_ending(got: Finish | None, expected: Ending | None) -> None:
