@@ -10,9 +10,8 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.properties.composite import composite
 from specsim.properties.reach.counting import reached
-from specsim.properties.runs.constrained_runs import automata
 from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
-from specsim.properties.runs.histories import VOCABULARY, models
+from specsim.properties.runs.histories import VOCABULARY, automata, models
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.events import Tag
 from specsim.simulation.requests import Request

@@ -20,7 +20,7 @@ from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.runs.play import Play, own_worker, parts_of
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
-from specsim.properties.runs.transfers.loading_runs import LONGER
+from specsim.properties.runs.transfers.laws_loaded import LONGER
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Holding, key_units, match_prefix, owned_length
 from specsim.simulation.models.ground_truth import greedy_decode

@@ -10,14 +10,17 @@ from specsim.properties.reach.ends import End, Reuse
 from specsim.properties.reach.sizes import Dimension, Place, SizeClass
 from specsim.properties.runs.workers import faults_ends as ends
 from specsim.properties.runs.workers import faults_sizes as sizes
-from specsim.properties.runs.workers.ends import ENDS, LAST, ending_runs, play_ends
 from specsim.properties.runs.workers.faults_ends import keeping_after
 from specsim.properties.runs.workers.faults_sizes import BOUNDS, faulty_from
 from specsim.properties.runs.workers.laws_sizes import PROPERTIES
 from specsim.properties.runs.workers.tours import (
+    ENDS,
+    LAST,
     Tour,
+    ending_runs,
     place_of_run,
     play_beside_the_reference,
+    play_ends,
     runs_of_batches,
     runs_of_outputs,
     runs_of_prompts,
