@@ -1,6 +1,5 @@
 """Faults in the loop that drafts blocks: in the features that become KV, in what starts a block, and in its counts."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +8,7 @@ from specsim.conformance.arrays import Array
 from specsim.phases import DflashDraftInput
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import mutants_of_sides, with_facts
-from specsim.reference.worker.sides.dflash import DflashSide, WaitingRoots
 from specsim.simulation.draft_sides.dflash import BlockSide
-from specsim.simulation.sides import Waiting
 
 _CHECKED, _PROJECTED = "expect_phase(phase, PhaseTag.DFLASH_DRAFT)", "self._project(committed, pools)"
 _STORED = "self._store(positions, slots, phase.target_hidden, pools)"
@@ -41,28 +38,20 @@ def without_last_rows(phase: DflashDraftInput, is_shorter: Array) -> DflashDraft
     )
 
 
-class LengthsOfTheVerifyBefore(DflashSide):
-    """Drafts a position too early where a whole block was accepted."""
-
-    def waiting(self, is_v1: bool) -> Waiting:
-        """Return lengths that are a position short after whole blocks."""
-        size = self.parameters.block_size
-
-        class Early(WaitingRoots):
-            _whole_rows: frozenset[int] = frozenset()
-
-            def keep(self, start: DflashDraftInput, joins: bool = False) -> None:
-                if not joins:
-                    self._whole_rows = frozenset(start.req_pool_indices[start.ctx_lens == size].tolist())
-                super().keep(start, joins)
-
-            def take(self, rows: Sequence[int]) -> DflashDraftInput:
-                start = super().take(rows)
-                late = np.array([one in self._whole_rows for one in rows], dtype=np.int32)
-                return replace(start, draft_seq_lens=start.draft_seq_lens - late)
-
-        return Early(self._sizes)
-
+_LENGTHS_OF_THE_VERIFY_BEFORE = edited(
+    "expect_phase(start, PhaseTag.DFLASH_DRAFT)",
+    """
+    is_late = np.isin(start.req_pool_indices, vars(self).get("whole", ()))
+    start = replace(start, draft_seq_lens=start.draft_seq_lens - is_late.astype(np.int32))
+    """,
+    _PROJECTED,
+    f"""
+    self.whole = committed.req_pool_indices[committed.ctx_lens == self.parameters.block_size]
+    {_PROJECTED}
+    """,
+    within=BlockSide,
+    replace=replace,
+)
 
 _FEATURES_OF_THE_VERIFY_BEFORE = edited(
     _STORED,
@@ -135,7 +124,7 @@ _FAULTS = (
     ("OWN-1750", "A block starts with the first token of the last output.",
      edited("laid_out.bonus_tokens", "everyone.input_ids[np.cumsum(counts) - counts]",
             within=BlockSide._committed_ragged)),
-    ("OWN-1751", "After a block that was accepted whole the next one lies early.", LengthsOfTheVerifyBefore),
+    ("OWN-1751", "After a block that was accepted whole the next one lies early.", _LENGTHS_OF_THE_VERIFY_BEFORE),
     ("OWN-1752", "A request counts drafts after its end.", with_facts(counts_only_output=False)),
     ("OWN-1753", "All requests get the features at the front of the batch.",
      edited("everyone.hidden_states",

@@ -15,8 +15,7 @@ from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_si
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
 from specsim.properties.runs.workers.laws_tokens import check_map, require_all_free
-from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
-from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.batches import DraftOutput, DraftStepBatch
 from specsim.simulation.models.protocol import Model
 
 Buffers = Mapping[str, Sequence[Array]]
@@ -48,26 +47,20 @@ def pages_of_beams(batch: DraftStepBatch[Array], page_size: int) -> list[PageOfB
     return found
 
 
-@dataclass(frozen=True)
+Observer = Callable[[DraftStepBatch[Array], Buffers, Sequence[PageOfBeam]], None]
+"""Sees a step before it runs: its batch, the draft cache, and the pages of its beams."""
+
+
 class WatchedModel:
-    """A model whose draft steps read whole pages of their beams, and show them to an observer before they run."""
+    """A model whose draft steps read whole pages of their beams, and show them to an observer before they run.
 
-    model: Model[Array]
-    page_size: int
-    observer: Callable[[DraftStepBatch[Array], Buffers, Sequence[PageOfBeam]], None]
+    What is looked at cannot be captured.
+    """
 
-    @property
-    def description(self) -> ModelDescription:
-        """What the model says of itself; what is looked at cannot be captured."""
-        return replace(self.model.description, is_capturable=False)
-
-    def prefill(self, batch: TargetBatch[Array], kv: Buffers, states: Buffers) -> TargetOutput[Array]:
-        """Run chunks of prompts through the target."""
-        return self.model.prefill(batch, kv, states)
-
-    def verify(self, batch: TargetBatch[Array], kv: Buffers, states: Buffers, scratch: Buffers) -> TargetOutput[Array]:
-        """Run trees through the target."""
-        return self.model.verify(batch, kv, states, scratch)
+    def __init__(self, model: Model[Array], page_size: int, observer: Observer) -> None:
+        self.model, self.page_size, self.observer = model, page_size, observer
+        self.prefill, self.verify, self.draft_extend = model.prefill, model.verify, model.draft_extend
+        self.description = replace(model.description, is_capturable=False)
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: Buffers) -> DraftOutput[Array]:
         """Show a step, then run it on the keys that lie on the pages of its beams."""
@@ -79,10 +72,6 @@ class WatchedModel:
             for number, slot in enumerate(page.copies[: len(page.text)]):
                 indices[page.start + number] = slot
         return self.model.draft_step(replace(batch, keys=replace(batch.keys, kv_indices=indices)), kv)
-
-    def draft_extend(self, batch: DraftExtendBatch[Array], kv: Buffers) -> DraftOutput[Array]:
-        """Run the draft over several tokens."""
-        return self.model.draft_extend(batch, kv)
 
 
 OPERATIONS = (
