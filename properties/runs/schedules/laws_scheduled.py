@@ -14,7 +14,7 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.histories import tagged_pools
-from specsim.properties.runs.play import Play
+from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.scheduled_runs import aborted_runs, overlapped_runs, scheduled_runs
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
@@ -105,9 +105,7 @@ def overlap_changes_no_counter(backend: Backend, scenario: Scenario) -> None:
         for is_overlapped in (scenario.schedule.is_overlapped, False)
     ]
     for late, early in zip(*(one.finished for one in plays), strict=True):
-        for name in ("output", "finish", "counters"):
-            got, expected = vars(late)[name], vars(early)[name]
-            require(got == expected, f"{name} of request {late.request_id}", got, expected)
+        require_same(late, early, "output", "finish", "counters")
 
 
 POOLS = ("target_kv", "draft_kv")

@@ -18,7 +18,7 @@ from specsim.properties.reach.sizes import Dimension, Place, SizeClass, place_of
 from specsim.properties.runs.believed import BelievedEngine, committed_slots, entries_of, retract
 from specsim.properties.runs.choices import OfLength
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.runs.play import Play, drive, require_decoded_alone
+from specsim.properties.runs.play import Play, drive, require_decoded_alone, require_front_decoded_alone
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.seeds import source_of
 from specsim.simulation.comparing.history import first_divergence
@@ -199,9 +199,6 @@ NUM_TOKENS = 6
 LAST = (End.LENGTH,) * NUM_ROWS
 """How the requests end that take the rows of those that are looked at."""
 
-MOST_TURNS = 1000
-"""Turns after which a run is taken to go on for ever; those of the reference take a tenth."""
-
 ENDS = (*End, *LAST)
 """How all requests end, by their numbers."""
 
@@ -236,14 +233,14 @@ def play_ends(backend: Backend, run: Ending) -> None:
         others = [Play(scenario).engine]
     elif not is_alone:
         others = [believed := BelievedEngine(scenario, scenario)]
-    pairs = _submitted(run, play, others)
-    number = 0
-    while tried.has_work:
-        require(number < MOST_TURNS, "turns of the run", number, "a tenth of them")
-        num_checked = len(tried.scheduler.finished)
-        got = tried.step()
-        for other in others:
-            other.step()
+    asked = [play.requests, *(scenario.requests() for _ in others)]
+    pairs = RequestPairs(play.worker.model.description)
+    for mine, expected in zip(asked[0], asked[-1], strict=True):
+        pairs.add(expected, mine)
+        if ends[mine.request_id] is End.ABORT:
+            pairs.abort(mine.request_id)
+    num_checked = 0
+    for number, (got, *_) in enumerate(drive([tried, *others], scenario, asked)):
         history.watch(tried)
         if believed is not None:
             compare_step(number, believed, tried, got)
@@ -252,36 +249,12 @@ def play_ends(backend: Backend, run: Ending) -> None:
             divergence = None if is_alone else pairs.first_divergence(number)
             require(divergence is None, "the first difference", divergence, "none")
         for request in tried.scheduler.finished[num_checked:]:
-            _require_ended(run, request)
+            is_aborted = ends[request.request_id] is End.ABORT
+            (require_front_decoded_alone if is_aborted else require_decoded_alone)(scenario.model, request)
+        num_checked = len(tried.scheduler.finished)
         history.disturb(tried, others)
-        number += 1
     num_ended = len(tried.scheduler.finished)
     require(num_ended == len(ends), "requests that have ended", num_ended, len(ends))
-
-
-def _submitted(run: Ending, tried: Play, others: Sequence[Engine | BelievedEngine]) -> RequestPairs:
-    """Ask every engine for the same outputs; return the requests of two of them as pairs."""
-    pairs = RequestPairs(tried.worker.model.description)
-    scenario, ends = run
-    asked = [tried.requests, *(scenario.requests() for _ in others)]
-    for engine, requests in zip((tried.engine, *others), asked, strict=True):
-        for request in requests:
-            engine.submit(request)
-    for got, expected in zip(asked[0], asked[-1], strict=True):
-        pairs.add(expected, got)
-        if ends[got.request_id] is End.ABORT:
-            pairs.abort(got.request_id)
-    return pairs
-
-
-def _require_ended(run: Ending, request: Request) -> None:
-    """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it has."""
-    scenario, ends = run
-    if ends[request.request_id] is not End.ABORT:
-        require_decoded_alone(scenario.model, request)
-        return
-    whole = greedy_decode(scenario.model, request.prompt, len(request.output))
-    require(request.output == whole, f"output of request {request.request_id}", request.output, whole)
 
 
 class RowHistory:
