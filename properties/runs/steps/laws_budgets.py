@@ -20,12 +20,11 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, require_equal, require_present, state_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
-from specsim.properties.runs.histories import VOCABULARY, models
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.ranks.padded_runs import POOLS
 from specsim.properties.runs.sampling.laws_sampled import engine_emits_the_autoregressive_law, lawful_runs
-from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
-from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
+from specsim.properties.runs.scenario import Scenario
+from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers, crowds
 from specsim.reference.models.toy_model import KV, ToyModel
 from specsim.reference.scheduled import schedule_verify_lens
 from specsim.reference.worker import arrays
@@ -115,16 +114,7 @@ _PATTERNS = (None, PatternNumbers((MOST, 1)), PatternNumbers((2, 0, MOST)))
 def budget_runs(draw: st.DrawFn, names: tuple[str, ...] = CHAIN_WORKERS) -> Scenario:
     """Draw a run of two or three requests that decode together, most of whose drafts are right; some of V2 overlap."""
     name = draw(st.sampled_from(names))
-    model = draw(models())
-    prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=4), min_size=2, max_size=3))
-    scenario = scenario_of(
-        draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(1, 4, 5), SpecConfig(1, 2, 3)))),
-        draw(st.sampled_from((replace(model, agreement=0.9, num_right=None), model))),
-        [Arrival((number, *prompt), draw(st.integers(10, 14))) for number, prompt in enumerate(prompts)],
-        max_batch=draw(st.sampled_from((3, 2))),
-        shuffle_seed=draw(st.integers(0, 2**16)),
-        page_size=draw(st.sampled_from((1, 1, 4))),
-    )
+    scenario = draw(crowds((SpecConfig(1, 3, 4), SpecConfig(1, 4, 5), SpecConfig(1, 2, 3)), 0.9, 10, 14))
     return drafted_by(
         name,
         scenario,

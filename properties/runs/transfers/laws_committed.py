@@ -14,18 +14,17 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, require_present, state_of_runs
-from specsim.properties.memory.exported import Known, Watched, copied, require_committed
+from specsim.properties.memory.exported import Known, copied, require_committed
 from specsim.properties.memory.strategy_committed import PAGE_SIZES
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import VOCABULARY, models, tagged_pools
-from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.steps.numbered_runs import PATTERNS, PatternNumbers
+from specsim.properties.runs.transfers.laws_loaded import watched_play
 from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
 from specsim.properties.runs.workers.laws_tokens import require_all_free
 from specsim.properties.seeds import source_of
-from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Export, ExportLengths, Holding, key_units
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -137,18 +136,11 @@ Look = Callable[[Request], object]
 
 
 class _Door:
-    """A play whose requests are looked at after every step, and each before it gives up memory.
-
-    A worker that has one number of drafts for all requests gets that of its configuration.
-    """
+    """A play whose requests are looked at after every step, and each before it gives up memory."""
 
     def __init__(self, backend: Backend, scenario: Scenario) -> None:
-        self.backend, self.watched = backend, Watched(parts_of(backend))
-        try:
-            self.play = Play(scenario, backend, operations=self.watched, has_own_scheduler=True)
-        except WorkerRefusal:
-            in_step = scenario.having(num_drafts=None)
-            self.play = Play(in_step, backend, operations=self.watched, has_own_scheduler=True)
+        self.backend = backend
+        self.play, self.watched = watched_play(scenario, backend)
         self.engine, self.asked = self.play.engine, self.play.requests
         self.num_left = 0
 

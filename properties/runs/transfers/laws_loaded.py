@@ -1,6 +1,8 @@
 """Laws of texts that go on in another engine: it outputs and stores what it would if it had computed them itself."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from random import Random
 
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from specsim.properties.memory.exported import Watched
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
 from specsim.properties.runs.histories import VOCABULARY, models
-from specsim.properties.runs.play import Play, parts_of
+from specsim.properties.runs.play import Play, own_worker, parts_of
 from specsim.properties.runs.sampling.laws_acceptance import drawn_runs
 from specsim.properties.runs.sampling.sampled_law import DRAW, require_drawn_alone
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
@@ -29,6 +31,7 @@ from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.turns.exporting import require_loading
+from specsim.simulation.worker import is_mixing
 
 DRAFTERS = tuple(zip(V1_WORKERS, V2_WORKERS, strict=True))
 KINDS = (PoolKind.MHA, PoolKind.MLA, PoolKind.QUANTISED)
@@ -36,6 +39,18 @@ STATES = (PoolKind.HYBRID, PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_KV)
 PAGE_SIZES = ((1, 1), (4, 4), (1, 4), (4, 1), (4, 2), (2, 4))
 LONGER = 4
 """Tokens that a conversation goes on with after an end."""
+
+
+def watched_play(scenario: Scenario, backend: Backend, arrivals: Sequence[Arrival] = ()) -> tuple[Play, Watched]:
+    """Return a play with room for the requests of the run, or for others, and its operations, which show who leaves.
+
+    A worker that has one number of drafts for all requests gets that of its configuration.
+    """
+    watched = Watched(parts_of(backend))
+    worker = own_worker(backend, scenario.having(arrivals=tuple(arrivals or scenario.arrivals)))
+    if not is_mixing(worker):
+        scenario = scenario.having(num_drafts=None)
+    return Play(scenario, backend, operations=watched, worker=worker, has_own_scheduler=True), watched
 
 
 def play_that_loads(scenario: Scenario, backend: Backend) -> tuple[Play, Watched]:
@@ -46,8 +61,7 @@ def play_that_loads(scenario: Scenario, backend: Backend) -> tuple[Play, Watched
     WorkerRefusal
         The implementation's own worker loads nothing.
     """
-    watched = Watched(parts_of(backend))
-    play = Play(scenario, backend, operations=watched, has_own_scheduler=True)
+    play, watched = watched_play(scenario, backend)
     try:
         require_loading(play.worker)
     except SpecRejection as refusal:
@@ -204,10 +218,8 @@ def states_go_on_after_the_tokens_that_they_have_read(backend: Backend, run: Mov
 def a_sampled_text_goes_on_on_its_noise(backend: Backend, run: Move) -> None:
     """Wherever a sampled request goes on, it outputs what its target draws alone on the noise of its seed."""
     (first, _), (second, _) = (play_that_loads(one, backend) for one in (run.source, run.target))
-    for request in first.requests:
-        first.engine.submit(request)
-    for _ in range(run.at):
-        first.engine.step()
+    for _ in islice(first.turns(), run.at):
+        pass
     for request in first.engine.scheduler.holders:
         handed = first.engine.hand_over(request)
         if _is_whole(handed):
@@ -229,12 +241,7 @@ def _handed_over(backend: Backend, run: Move) -> tuple[Request, HandOver] | None
             ended.append((Request(request.request_id, longer, 6), engine.hand_over(request)))
 
     watched.leave = leave
-    for request in asked:
-        engine.submit(request)
-    for step in range(MOST_STEPS):
-        if not engine.has_work:
-            break
-        engine.step()
+    for step, _ in enumerate(play.turns()):
         for request in () if run.is_ended or step < run.at else _movers(engine, run.number):
             taken = engine.hand_over(request)
             if _is_whole(taken):
