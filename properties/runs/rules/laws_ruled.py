@@ -9,12 +9,11 @@ from hypothesis.strategies import SearchStrategy
 from specsim.conformance.backend import Backend
 from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
 from specsim.properties.composite import composite
-from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
+from specsim.properties.distribution import Outcome, Row
 from specsim.properties.laws.checks import require_present, state_of_runs
 from specsim.properties.runs.histories import arrivals, trees_or_any_scenario
-from specsim.properties.runs.play import Play, parts_of
-from specsim.properties.runs.sampling.laws_sampled import emitted, lawful_runs, slack_of_run, with_first
-from specsim.properties.runs.sampling.sampled_runs import law_of_runs
+from specsim.properties.runs.play import Play
+from specsim.properties.runs.sampling.laws_sampled import lawful_runs, require_law, with_first
 from specsim.properties.runs.scenario import Arrival, Scenario
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
@@ -152,7 +151,6 @@ def engine_emits_the_law_of_its_rules(backend: Backend, scenario: Scenario) -> N
     """Over all coins a sampled request emits exactly the law of decoding token by token under its rules."""
     model, first = scenario.model, scenario.arrivals[0]
     rules = first.logit_rules or NO_RULES
-    law = law_of_runs(parts_of(backend), lambda watched: emitted(watched, scenario), slack_of_run(scenario))
 
     def row_after(tokens: Outcome) -> Row:
         prefix = Prefix(model)
@@ -162,8 +160,7 @@ def engine_emits_the_law_of_its_rules(backend: Backend, scenario: Scenario) -> N
         whole = tuple(None if isinf(logit) else int(logit) for logit in logits)
         return require_present("an exact row", exact_row(whole, Filters()))
 
-    what = f"law of prompt {list(first.prompt)}, {scenario.config}, {model}, {rules}"
-    require_same_law(what, law, autoregressive(row_after, first.max_new_tokens))
+    require_law(backend, scenario, row_after)
 
 
 @composite
