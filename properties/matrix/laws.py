@@ -20,10 +20,9 @@ from specsim.properties.laws.frequencies import sequential_law
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
 from specsim.properties.runs.play import loop_on, parts_of
-from specsim.properties.runs.sampling.drawn_runs import drawn_alone
-from specsim.properties.runs.sampling.forks import Run, seeds_of, total
 from specsim.properties.runs.sampling.laws_sampled import ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH
-from specsim.properties.runs.sampling.sampled_law import NUM_TOKENS, Sampled
+from specsim.properties.runs.sampling.sampled_law import NUM_TOKENS, Sampled, drawn_alone
+from specsim.properties.runs.sampling.sampled_runs import Run, seeds_of, total
 from specsim.properties.seeds import source_of
 from specsim.properties.soak.drafters import chains_of
 from specsim.properties.soak.history import describe

@@ -11,7 +11,7 @@ from specsim.host.acceptance import Acceptance
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.runs.histories import VOCABULARY
 from specsim.properties.runs.scenario import Arrival
-from specsim.properties.runs.steps.budget_runs import OfSurvivals
+from specsim.properties.runs.steps.laws_budgets import OfSurvivals
 from specsim.properties.soak.asked import draw_arrival, with_rules
 from specsim.properties.soak.drafters import chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.setups import Setup, setup_of

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from specsim.properties.mutants.pools import mutants_of_pools
-from specsim.properties.mutants.record import edits_of, mutants_of, with_arguments
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
+from specsim.properties.mutants.record import edits_of, edits_of_pools, mutants_of, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -74,10 +74,10 @@ MUTANTS = (
         ),
         ("OWN-4714", "A cached front that is longer than what leaves is taken.", with_arguments(num_protected=0)),
     ),
-    *mutants_of_pools(
-        "export_text",
+    *edits_of_pools(
+        [EAGLE_V1, EAGLE_V2],
         """
-        @@ Pools
+        @@ export_text in Pools
         OWN-4701 What leaves is copied before the accepted path has moved.
           has_window = side is Side.TARGET and len(self.swa_kv) > 0
         + if side is Side.TARGET:
@@ -88,7 +88,7 @@ MUTANTS = (
         +     for entries, entry in zip(contents["target_kv"], vars(self).get("before", {}).get(slot, ())):
         +         entries[place] = entry
         + return contents
-        @@ Pools in Pools.export
+        @@ export_text in Pools.export
         OWN-4720 States of another row leave.
         - state[row].copy() => state[row - 1].copy()
         OWN-4721 Entries leave under the position before theirs.

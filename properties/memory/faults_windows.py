@@ -1,7 +1,7 @@
 """Faults in slots of a sliding window: stale, early, late, lost on a rare path, shared by two."""
 
-from specsim.properties.mutants.pools import mutants_of_pools
-from specsim.properties.mutants.record import edits_of
+from specsim.conformance.backend import EAGLE_V2
+from specsim.properties.mutants.record import edits_of, edits_of_pools
 
 MUTANTS = (
     *edits_of(
@@ -93,10 +93,10 @@ MUTANTS = (
         - self._check_window(f"request {name}", holding, [given[slot] > 0 for slot in holding.slots])
         """
     ),
-    *mutants_of_pools(
-        "translate_move_slots",
+    *edits_of_pools(
+        [EAGLE_V2],
         """
-        @@ Pools
+        @@ translate_move_slots in Pools
         OWN-1240 The accepted path moves in full slots alone.
         - side is Side.TARGET and len(self.swa_kv) > 0 => False
         OWN-1241 A slot that is used again keeps its SWA slot of before.
@@ -108,6 +108,5 @@ MUTANTS = (
         - self.full_to_swa[out_cache_loc] => out_cache_loc % len(next(iter(self.swa_kv.values()))[0])
         - self.full_to_swa[page_table] => page_table % len(next(iter(self.swa_kv.values()))[0])
         """,
-        is_on_v1=False,
     ),
 )

@@ -62,8 +62,8 @@ def edited(*pairs: str, within: Function | ModuleType | str = "", **names: Any) 
     within : callable, module or str
         Function, method, class or module that has the pieces: a name in the module of the correct function
         (``"_helper"``, ``"Side.method"``), defined there or imported, one of a module beside (``"walks.draw"``), or one
-        of any other (``"specsim.counts.ceil_to"``), which the correct function then meets edited. The correct function
-        itself by default.
+        of any other (``"specsim.counts.ceil_to"``, with a method after its class), which the correct function then
+        meets edited. The correct function itself by default.
     **names : Any
         What replacements name beside what stands in the module, and ``np``, which they always have; has to be hashable.
 
@@ -140,8 +140,10 @@ def _located(home: str, place: Function | ModuleType | str) -> tuple[str, str]:
         there = inspect.unwrap(place)
         return there.__module__, there.__qualname__
     if place.startswith("specsim."):
-        module, _, name = (place, "", "") if place in sys.modules else place.rpartition(".")
-        return module, name
+        module = place
+        while module not in sys.modules:
+            module = module.rpartition(".")[0]
+        return module, place[len(module) + 1 :]
     first, _, rest = place.partition(".")
     beside = sys.modules.get(f"{home.rpartition('.')[0]}.{first}")
     found = vars(sys.modules[home]).get(first, beside)

@@ -82,6 +82,26 @@ def edits_of(diffs: str, **names: Any) -> tuple[Mutant, ...]:
     )
 
 
+def edits_of_sides(names: Sequence[str], diffs: str, **named: Any) -> tuple[Mutant, ...]:
+    """Return mutants that have the edits of a text of diffs in the draft sides of some workers."""
+    return _planted(edits_of(diffs, **named), lambda inject: in_sides(inject, *names))
+
+
+def edits_of_loops(names: Sequence[str], diffs: str, **named: Any) -> tuple[Mutant, ...]:
+    """Return mutants that have the edits of a text of diffs in the loops of some workers."""
+    return _planted(edits_of(diffs, **named), lambda inject: in_loops(inject, *names))
+
+
+def edits_of_pools(names: Sequence[str], diffs: str, **named: Any) -> tuple[Mutant, ...]:
+    """Return mutants that have the edits of a text of diffs in the pools that the loops of some workers make."""
+    return _planted(edits_of(diffs, **named), lambda inject: in_loops(with_pools(inject), *names))
+
+
+def edits_of_scheduler(diffs: str, **named: Any) -> tuple[Mutant, ...]:
+    """Return mutants that have the edits of a text of diffs in the scheduler."""
+    return _planted(edits_of(diffs, **named), in_scheduler)
+
+
 def mutants_of_sides(
     operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> tuple[Mutant, ...]:
@@ -89,10 +109,7 @@ def mutants_of_sides(
 
     Of each there is its number, what is wrong, and a side, or what injects the fault into the correct one.
     """
-    return tuple(
-        Mutant(number, operation, summary, unchanged, **_by_part({name: _with_side(name, side) for name in names}))
-        for number, summary, side in faults
-    )
+    return _planted(mutants_of(operation, *faults), lambda side: in_sides(side, *names))
 
 
 def mutants_of_loops(
@@ -102,9 +119,19 @@ def mutants_of_loops(
 
     Of each there is its number, what is wrong, and what injects the fault into the correct loop.
     """
-    return tuple(
-        Mutant(number, operation, summary, unchanged, **in_loops(inject, *names)) for number, summary, inject in faults
-    )
+    return _planted(mutants_of(operation, *faults), lambda inject: in_loops(inject, *names))
+
+
+def _planted(
+    faults: Iterable[Mutant], parts_with: Callable[[Callable[..., Any]], dict[str, Any]]
+) -> tuple[Mutant, ...]:
+    """Return mutants that have in parts of an engine what injects a fault into an operation."""
+    return tuple(replace(one, inject=unchanged, **parts_with(one.inject)) for one in faults)
+
+
+def in_sides(side: Callable[..., Any], *names: str) -> dict[str, Any]:
+    """Return the parts of a mutant whose fault is in the draft sides of some workers."""
+    return _by_part({name: _with_side(name, side) for name in names})
 
 
 def in_loops(inject: Callable[..., Any], *names: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Faults that show in a rare condition of a whole run, and nowhere else."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,26 +8,13 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.host.stopping import FinishReason
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Mutant, in_loops, in_scheduler, mutants_of, unchanged, with_pools
-from specsim.properties.runs.steps.faults_numbered import Run, around
+from specsim.properties.runs.steps.faults_numbered import Run, around, draft_kept
 from specsim.reference.worker.loop import Loop
-from specsim.reference.worker.pools import Pools
-from specsim.simulation.models.description import Side
 from specsim.simulation.numbers import Steps
 
 _STARTED = "self._pools.start_iteration()"
 _RAN = "after = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)"
 _FOLLOWED = "self._waiting.keep(self.side.prefill(after, self._pools), joins=True)"
-
-
-@contextmanager
-def draft_kept(pools: Pools, slots: Iterable[int]) -> Iterator[None]:
-    """Leave some slots of the draft as they are, whatever the block does."""
-    pool, kept = pools.kv[Side.DRAFT], list(slots)
-    before = [layer[kept] for layer in pool.layers()]
-    yield
-    with pool.writing():
-        for layer, entries in zip(pool.layers(), before, strict=True):
-            layer[kept] = entries
 
 
 _ABORTS_LEAVE_NOTHING = edited(
@@ -80,7 +66,8 @@ _DRAFTING_FROM_WHAT_WAS_THERE = edited(
     f"""
     again, table = vars(self).get("used_again", ()), self._pools.req_to_token
     pairs = [(row, one) for row, one in zip(rows, chunks, strict=True) if row in again]
-    with draft_kept(self._pools, [slot for row, one in pairs for slot in table[row, one.start : one.end].tolist()]):
+    slots = [slot for row, one in pairs for slot in table[row, one.start : one.end].tolist()]
+    with draft_kept(self._pools, lambda: slots):
         {_FOLLOWED}
     """,
     within=Loop,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, cycle
 
 import numpy as np
@@ -12,6 +13,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import count_candidates, path_width
 from specsim.properties.composite import composite
+from specsim.properties.runs.choices import Automaton
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.models.hash_model import HashModel
 
@@ -70,6 +72,17 @@ def arrivals(draw: st.DrawFn) -> Arrival:
         max_new_tokens=draw(st.integers(1, 9)),
         eos_token=draw(st.one_of(st.none(), st.integers(0, VOCABULARY - 1))),
         step=draw(st.integers(0, 2)),
+    )
+
+
+def automata() -> SearchStrategy[Automaton]:
+    """Draw a grammar that forbids some tokens and may end."""
+    return st.builds(
+        partial(Automaton, VOCABULARY),
+        num_states=st.integers(2, 4),
+        density=st.sampled_from((0.5, 0.75, 0.75)),
+        one_in=st.sampled_from((8, 1000)),
+        seed=st.integers(0, 2**32 - 1),
     )
 
 

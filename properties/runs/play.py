@@ -159,9 +159,7 @@ class Play:
         require(ids == [*range(len(self.requests))], "requests that have ended", ids, f"all {len(self.requests)}")
         for request in self.finished:
             if request.request_id in may_abort and request.finish_reason is FinishReason.ABORT:
-                front = greedy_decode(self.scenario.model, request.prompt, max(len(request.output), 1))
-                front = front[: len(request.output)]
-                require(request.output == front, f"output of request {request.request_id}", request.output, front)
+                require_front_decoded_alone(self.scenario.model, request)
             else:
                 require_decoded_alone(self.scenario.model, request)
 
@@ -315,6 +313,19 @@ def require_decoded_alone(model: HashModel, request: Request) -> None:
     output, finish = decoded_alone(model, request, request.fresh().rules)
     require(request.output == output, f"output of request {request.request_id}", request.output, output)
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+def require_front_decoded_alone(model: HashModel, request: Request) -> None:
+    """Raise AssertionError unless a request has output a front of what plain decoding outputs."""
+    front = greedy_decode(model, request.prompt, max(len(request.output), 1))[: len(request.output)]
+    require(request.output == front, f"output of request {request.request_id}", request.output, front)
+
+
+def require_same(got: Request, expected: Request, *names: str) -> None:
+    """Raise AssertionError unless a request has some fields as another one has them."""
+    for name in names:
+        one, other = getattr(got, name), getattr(expected, name)
+        require(one == other, f"{name} of request {got.request_id}", one, other)
 
 
 def decoded_alone(model: HashModel, request: Request, rules: StopRules) -> tuple[list[int], Finish | None]:

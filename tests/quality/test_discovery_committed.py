@@ -10,8 +10,8 @@ from specsim.host.stopping import FinishReason
 from specsim.properties.memory.exported import Watched
 from specsim.properties.runs.drafted import NAMED
 from specsim.properties.runs.play import Play, parts_of
-from specsim.properties.runs.transfers.exporting_runs import exporting_runs
-from specsim.properties.runs.transfers.loading_runs import loading_runs, recurrent_loads, window_loads
+from specsim.properties.runs.transfers.laws_committed import exporting_runs
+from specsim.properties.runs.transfers.laws_loaded import loading_runs, recurrent_loads, window_loads
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
 from tests.quality.pool import drawn
 

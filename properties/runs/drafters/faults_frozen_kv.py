@@ -1,48 +1,17 @@
 """Faults in the loop of a draft that reads the target's KV: seeds, keys and positions of somebody or some time else."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.phases import DraftInput, EagleDraftExtendInput, VerifyInput
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, mutants_of_sides
-from specsim.reference.worker.pools import Pools
-from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 from specsim.simulation.models.batches import ListedKeys
 from specsim.simulation.models.frozen import shared_kv
-from specsim.simulation.sides import Followed
 
 _LISTED = "pools.listed_keys(beams.beam_req_pool_indices, beams.beam_seq_lens, operations)"
 _RUN = "self._model.draft_frozen(batch, shared_kv(self.facts.description, pools.kv[Side.TARGET]))"
-
-
-class VerifyInputStays(FrozenSide):
-    """Leaves the verify input installed when all requests have ended."""
-
-    _last: VerifyInput
-
-    def draft(
-        self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
-    ) -> VerifyInput:
-        """Remember what is verified."""
-        self._last = super().draft(start, config, pools, verify_slots)
-        return self._last
-
-    def follow_ragged(
-        self,
-        start: DraftInput,
-        everyone: EagleDraftExtendInput,
-        going_on: EagleDraftExtendInput,
-        config: SpecConfig,
-        pools: Pools,
-    ) -> Followed[Array]:
-        """Carry it where no one goes on."""
-        followed = super().follow_ragged(start, everyone, going_on, config, pools)
-        return followed if going_on.num_requests else replace(followed, start=self._last)
 
 
 def without_last(keys: ListedKeys[Array]) -> ListedKeys[Array]:
@@ -146,7 +115,8 @@ _FAULTS = (
     ("OWN-2652", "The first seed is that of the last request to join.",
      _seeded_first("np.full_like(after.last, after.last[-1])")),
     ("OWN-2653", "The root stays where a verify accepts no draft.", _ROOT_IS_LOST),
-    ("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays),
+    ("OWN-2654", "No idle input is installed when all requests have ended.",
+     edited("self.facts.idle_input(self._arrays.zeros)", "extend_input", within="ExtendedSide.follow_ragged")),
 )  # fmt: skip
 
 _FAULTS_AHEAD = (

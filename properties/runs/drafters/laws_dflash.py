@@ -10,8 +10,8 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
-from specsim.properties.runs.play import Play, loop_on
+from specsim.properties.laws.checks import require_equal, state_of_runs
+from specsim.properties.runs.play import Play, loop_on, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -102,7 +102,7 @@ def _require_committed(play: Play, fresh: "_Fresh") -> None:
     play.require_outputs()
     for number, request in enumerate(play.requests):
         (alone,) = Play(play.scenario.alone(number).having(schedule=IN_TURN)).run().requests
-        require(request.counters == alone.counters, f"counters of request {number}", request.counters, alone.counters)
+        require_same(request, alone, "counters")
 
 
 class _Fresh:

@@ -12,7 +12,7 @@ from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
-from specsim.properties.runs.play import Play
+from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
 from specsim.properties.runs.workers.laws_tokens import check_map
 from specsim.simulation.engine import Engine
@@ -105,9 +105,7 @@ def a_draft_does_not_see_its_neighbours(backend: Backend, scenario: Scenario) ->
     for play in plays_of(together, backend):
         for number, request in enumerate(play.run(checks_ledger=True).requests):
             (alone,) = Play(play.scenario.alone(number), backend).run(checks_ledger=True).requests
-            require(
-                request.counters == alone.counters, f"counters of request {number}", request.counters, alone.counters
-            )
+            require_same(request, alone, "counters")
 
 
 def a_draft_leaves_no_trace(backend: Backend, scenario: Scenario) -> None:

@@ -20,6 +20,13 @@ from specsim.simulation.requests import Request
 OfRank = Callable[[Any, int, int], Any]
 """Takes the rows of a model, a rank and the axis of tokens; returns the rows that the rank computes."""
 
+FORWARDS = (
+    *("prefill", "verify", "draft_step", "draft_extend"),
+    *("draft_layer", "draft_frozen", "draft_block", "project_features"),
+)
+ROWS = ("logits", "sampling_logits", "probabilities")
+"""What of the output of a forward has a row a token."""
+
 CHANGED = 0.5
 """The share of values whose last bits a rank computes otherwise."""
 
@@ -32,47 +39,18 @@ class OfAnotherRank:
     """
 
     def __init__(self, model: Any, rank: int, roll: OfRank = np.roll) -> None:
-        self.inner = model
-        self.description = model.description
-        self._rank = rank
-        self._roll = roll
+        self.inner, self.description = model, model.description
+        self._rank, self._roll = rank, roll
+        for name in FORWARDS:
+            setattr(self, name, partial(self._run, name))
 
-    def prefill(self, *args: Any) -> Any:
-        """Run chunks of prompts."""
-        return self._other(self.inner.prefill(*args))
-
-    def verify(self, *args: Any) -> Any:
-        """Run trees."""
-        return self._other(self.inner.verify(*args))
-
-    def draft_step(self, *args: Any) -> Any:
-        """Run one token a beam."""
-        return self._other(self.inner.draft_step(*args))
-
-    def draft_extend(self, *args: Any) -> Any:
-        """Run the tokens with which the draft catches up."""
-        return self._other(self.inner.draft_extend(*args))
-
-    def draft_layer(self, *args: Any) -> Any:
-        """Run the window of a layer."""
-        return self._other(self.inner.draft_layer(*args))
-
-    def draft_frozen(self, *args: Any) -> Any:
-        """Run one token a beam over the target's KV."""
-        return self._other(self.inner.draft_frozen(*args))
-
-    def draft_block(self, *args: Any) -> Any:
-        """Run blocks."""
-        return self._other(self.inner.draft_block(*args))
-
-    def project_features(self, *args: Any) -> None:
-        """Make KV of features."""
-        self.inner.project_features(*args)
-
-    def _other(self, output: Any) -> Any:
-        names = ("logits", "sampling_logits", "probabilities")
-        rows = {name: vars(output)[name] for name in names if vars(output).get(name) is not None}
-        return replace(output, **{name: self._roll(values, self._rank, 1) for name, values in rows.items()})
+    def _run(self, name: str, *args: Any) -> Any:
+        """Run a forward of the other model; return its output with rows of a neighbour."""
+        output = getattr(self.inner, name)(*args)
+        if output is None:
+            return None
+        rows = {one: vars(output)[one] for one in ROWS if vars(output).get(one) is not None}
+        return replace(output, **{one: self._roll(values, self._rank, 1) for one, values in rows.items()})
 
 
 def with_last_bits(values: Any, rank: int, axis: int) -> Any:

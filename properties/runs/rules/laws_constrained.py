@@ -1,10 +1,35 @@
 """Laws of whole runs with processors and grammars: the output is that of plain decoding under the same ones."""
 
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, state_of_runs
-from specsim.properties.runs.constrained_runs import constrained_runs
+from specsim.properties.runs.choices import Shifted
+from specsim.properties.runs.histories import automata, trees_or_any_scenario
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
+from specsim.simulation.schedule import Schedule
+
+
+@composite
+def constrained_runs(draw: st.DrawFn) -> Scenario:
+    """Draw a run in which most requests have a grammar and some a processor."""
+    scenario = draw(trees_or_any_scenario())
+    grammars = [draw(st.one_of(automata(), automata(), st.none())) for _ in scenario.arrivals]
+    processors = [draw(st.one_of(st.none(), st.builds(Shifted, st.integers(1, 5)))) for _ in scenario.arrivals]
+    is_v1, is_overlapped = draw(st.sampled_from(((True, False), (False, False), (False, True), (False, True))))
+    return scenario.having(
+        arrivals=tuple(
+            replace(one, step=0, grammar=grammar, processor=processor)
+            for one, grammar, processor in zip(scenario.arrivals, grammars, processors, strict=True)
+        ),
+        is_v1=is_v1,
+        schedule=Schedule(is_overlapped, stream_seed=draw(st.integers(0, 2**16))),
+    )
+
 
 _READ = ("traverse_tree", "truncate_at_stop")
 _WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy", "waits_for_result")

@@ -1,7 +1,7 @@
 """Sampled decoding end to end: the engine emits exactly the law of decoding token by token, and follows its seeds."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,9 +71,7 @@ def engine_emits_the_autoregressive_law(backend: Backend, scenario: Scenario) ->
     def row_after(tokens: Outcome) -> Row:
         return constrained_shares(first, next_shares(scenario.model, [*first.prompt, *tokens]), tokens)
 
-    law = law_of_runs(parts_of(backend), lambda watched: emitted(watched, scenario), slack_of_run(scenario))
-    what = f"law of prompt {list(first.prompt)}, {scenario.config}, {scenario.model}"
-    require_same_law(what, law, autoregressive(row_after, first.max_new_tokens))
+    require_law(backend, scenario, row_after)
 
 
 def engine_emits_the_law_of_its_grammar(backend: Backend, scenario: Scenario) -> None:
@@ -96,9 +94,13 @@ def constrained_shares(first: Arrival, shares: Row, tokens: Outcome) -> Row:
     return tuple(share / total for share in kept)
 
 
-def slack_of_run(scenario: Scenario) -> Any:
-    """Return how far coins stay from the edges of their cells."""
-    return slack_from_logits(scenario.model.vocab_size)
+def require_law(backend: Backend, scenario: Scenario, row_after: Callable[[Outcome], Row]) -> None:
+    """Raise AssertionError unless the first request emits exactly the law of rows that follow what it has output."""
+    first, slack = scenario.arrivals[0], slack_from_logits(scenario.model.vocab_size)
+    law = law_of_runs(parts_of(backend), lambda watched: emitted(watched, scenario), slack)
+    rules = "" if first.logit_rules is None else f", {first.logit_rules}"
+    what = f"law of prompt {list(first.prompt)}, {scenario.config}, {scenario.model}{rules}"
+    require_same_law(what, law, autoregressive(row_after, first.max_new_tokens))
 
 
 def emitted(operations: Watched, scenario: Scenario) -> Outcome:

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import log2
 from typing import Any
+
+import numpy as np
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, load
@@ -14,10 +17,8 @@ from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Distribution, Outcome, autoregressive, require_same_law
 from specsim.properties.laws.checks import require
 from specsim.properties.laws.sampling_cells import slack_from_logits
-from specsim.properties.runs.play import Play
-from specsim.properties.runs.sampling.drawn_runs import drawn_alone
-from specsim.properties.runs.sampling.forks import Run
-from specsim.properties.runs.sampling.sampled_runs import all_runs, law_of_runs
+from specsim.properties.runs.play import Play, parts_of, require_decoded_alone
+from specsim.properties.runs.sampling.sampled_runs import Run, all_runs, law_of_runs
 from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.reference.models import load_model
@@ -26,6 +27,44 @@ from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
+
+DRAW, WALK = "sample_target_predict", "verify_tree_greedy"
+
+
+def drawn_alone(
+    operations: CallsByName,
+    model: HashModel,
+    prompt: Sequence[int],
+    sampling: SamplingParameters,
+    num_tokens: int,
+) -> list[int]:
+    """Return what a request outputs whose target draws one token after another."""
+    text = list(prompt)
+    for _ in range(num_tokens):
+        # NOTE: the model's logits are whole numbers, the largest 0, and its shares powers of 2 of them.
+        row = [log2(share) + 1 for share in next_shares(model, text)]
+        drawn = operations.call(
+            DRAW,
+            logits=np.array([row], dtype=np.float32),
+            temperature=np.array([sampling.temperature], dtype=np.float32),
+            top_k=np.array([sampling.top_k], dtype=np.int32),
+            top_p=np.array([sampling.top_p], dtype=np.float32),
+            min_p=np.array([sampling.min_p], dtype=np.float32),
+            seeds=np.array([sampling.seed], dtype=np.int64),
+            positions=np.array([[len(text) - 1]], dtype=np.int64),
+        )
+        text.append(int(drawn[0, 0]))
+    return text[len(prompt) :]
+
+
+def require_drawn_alone(backend: Backend, model: HashModel, request: Request, form: str) -> None:
+    """Raise AssertionError unless a request of a run of some form output what its target draws alone."""
+    if request.sampling is None:
+        require_decoded_alone(model, request)
+        return
+    expected = drawn_alone(parts_of(backend), model, request.prompt, request.sampling, request.max_new_tokens)
+    require(request.output == expected, f"output of request {request.request_id}, {form}", request.output, expected)
+
 
 ORACLE = load("specsim.reference")
 NUM_TOKENS = 3

@@ -7,7 +7,7 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, Mutant, in_loops, mutants_of_sides, unchanged
 from specsim.properties.runs.drafters.faults_dflash import without_last_rows
-from specsim.properties.runs.steps.budget_runs import CHAIN_WORKERS
+from specsim.properties.runs.steps.laws_budgets import CHAIN_WORKERS
 from specsim.reference.worker.loop import Loop
 from specsim.simulation.draft_sides.dflash import BlockSide
 

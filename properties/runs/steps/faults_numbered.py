@@ -1,6 +1,7 @@
-"""Faults in workers that show when the requests of an iteration draft numbers of steps of their own."""
+"""Faults that show when numbers of steps change: for all requests of an iteration, for some, or to none for a while."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,9 +15,20 @@ from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, load
 from specsim.conformance.direct import Direct
 from specsim.phases import VerifyInput
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Mutant, in_loops, overriding, unchanged
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    answering,
+    edits_of_scheduler,
+    in_loops,
+    mutants_of,
+    overriding,
+    unchanged,
+)
 from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.loop import Loop
+from specsim.reference.worker.pools import Pools
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Steps
@@ -102,35 +114,25 @@ def by_nodes(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
     return replace(phase, draft_token=tokens, retrieve_next_token=links[0], retrieve_next_sibling=links[1])
 
 
-def _none_is_all(numbers: list[int], most: int) -> list[int]:
-    return [number or most for number in numbers]
-
-
-def _of_the_neighbour(numbers: list[int], most: int) -> list[int]:
-    return [*numbers[-1:], *numbers[:-1]]
-
-
-def _of_the_first(numbers: list[int], most: int) -> list[int]:
-    return [min(number, numbers[0]) for number in numbers]
-
-
-def _at_least_one(numbers: list[int], most: int) -> list[int]:
-    return [max(number, 1) for number in numbers]
+@contextmanager
+def draft_kept(pools: Pools, slots_of: Callable[[], Any] = lambda: slice(None)) -> Iterator[None]:
+    """Leave slots of the draft as they are, whatever the block does; which ones, is asked after it."""
+    pool = pools.kv[Side.DRAFT]
+    before = [layer.copy() for layer in pool.layers()]
+    yield
+    kept = slots_of()
+    with pool.writing():
+        for layer, entries in zip(pool.layers(), before, strict=True):
+            layer[kept] = entries[kept]
 
 
 def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
     """Leave the draft's entries of the positions as they were that requests without drafts commit."""
-    pools, state = worker._pools, worker.state()
-    committed = state["seq_lens"]
+    pools, committed = worker._pools, worker.state()["seq_lens"]
     resting = [row for row, number in zip(rows, numbers, strict=True) if number == 0]
-    before = [buffer.copy() for buffer in state["draft_kv"]]
-    places = [(row, int(committed[row])) for row in resting]
-    iteration = run(numbers)
-    slots = [int(pools.req_to_token[place]) for place in places]
-    with pools.kv[Side.DRAFT].writing():
-        for buffer, old in zip(worker.state()["draft_kv"], before, strict=True):
-            buffer[slots] = old[slots]
-    return iteration
+    places = resting, [int(committed[row]) for row in resting]
+    with draft_kept(pools, lambda: pools.req_to_token[places]):
+        return run(numbers)
 
 
 def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
@@ -176,18 +178,11 @@ class _WideRows(Direct):
 
     num_nodes = 1
 
-    def traverse_tree(
-        self,
-        next_token: Sequence[int],
-        next_sibling: Sequence[int],
-        tokens: Sequence[int],
-        matcher: Any,
-        rows: Array,
-        vocab_size: int,
-    ) -> None:
+    def traverse_tree(self, *given: Any) -> None:
         """Fill the rows of a request where they would lie in the wide mask."""
+        *tree, rows, vocab_size = given
         own = rows.copy()
-        self.host("traverse_tree")(next_token, next_sibling, tokens, matcher, own, vocab_size)
+        self.host("traverse_tree")(*tree, own, vocab_size)
         mask: Any = rows.base
         request = (rows.ctypes.data - mask.ctypes.data) // mask.strides[0] // len(rows)
         start = request * self.num_nodes
@@ -206,6 +201,41 @@ def _with_wide_rows(loop: type[Loop]) -> Build:
     return build
 
 
+def _stale(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
+    """Keep what was last proposed while nothing is proposed."""
+    if num_steps != 0:
+        return run(num_steps)
+    return with_old_proposals(worker, rows, [0] * len(rows), lambda _: run(num_steps))
+
+
+def _sleeping(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
+    """Write nothing into the draft's cache while nothing is proposed."""
+    with draft_kept(worker._pools) if num_steps == 0 else nullcontext():
+        return run(num_steps)
+
+
+def _late(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
+    """Take the steps of the iteration before."""
+    late, worker.steps_before = vars(worker).get("steps_before"), num_steps
+    return run(late)
+
+
+def _stride_of_the_first_call(correct: Function) -> Function:
+    """Inject a fault that keeps the query offsets of the first forward over nodes, as a captured graph would."""
+    kept: dict[str, int] = {}
+
+    def answer(correct: Function, arguments: Named) -> Any:
+        outputs = correct(**arguments)
+        num_requests = len(arguments["seq_lens"])
+        if num_requests == 0:
+            return outputs
+        width = kept.setdefault("width", arguments["num_tokens"] // num_requests)
+        offsets = np.arange(num_requests + 1, dtype=outputs.cu_seqlens_q.dtype) * width
+        return outputs._replace(cu_seqlens_q=offsets)
+
+    return answering(answer)(correct)
+
+
 _EAGLE, _ALL = (EAGLE_V1, EAGLE_V2), (EAGLE_V1, EAGLE_V2, *OTHERS)
 
 _FAULTS = (
@@ -216,19 +246,47 @@ _FAULTS = (
      _cutting("linked(drafted, widths.own_steps)")),
     ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _EAGLE,
      _cutting("by_nodes(drafted, widths.own_steps)")),
-    ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _ALL, _renumbering(_none_is_all)),
-    ("OWN-1515", "Numbers are those of the neighbours.", _ALL, _renumbering(_of_the_neighbour)),
-    ("OWN-1516", "No request drafts more than the first of its batch.", _EAGLE, _renumbering(_of_the_first)),
-    ("OWN-1517", "Every request drafts one step at least.", _ALL, _renumbering(_at_least_one)),
+    ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _ALL,
+     _renumbering(lambda numbers, most: [number or most for number in numbers])),
+    ("OWN-1515", "Numbers are those of the neighbours.", _ALL,
+     _renumbering(lambda numbers, most: [*numbers[-1:], *numbers[:-1]])),
+    ("OWN-1516", "No request drafts more than the first of its batch.", _EAGLE,
+     _renumbering(lambda numbers, most: [min(number, numbers[0]) for number in numbers])),
+    ("OWN-1517", "Every request drafts one step at least.", _ALL,
+     _renumbering(lambda numbers, most: [max(number, 1) for number in numbers])),
     ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _EAGLE, _spoiling(_without_ingest)),
     ("OWN-1519", "After a rest a request drafts from what it proposed before.", _EAGLE,
      _spoiling(with_old_proposals)),
     ("OWN-1520", "Tokens of narrow results are read by the widest width.", _EAGLE, _spoiling(_read_by_the_widest)),
     ("OWN-1521", "Figures count the most drafts for every request.", _EAGLE, _spoiling(_counted_as_wide)),
     ("OWN-1522", "A grammar's rows are those of the widest batch.", _EAGLE, _with_wide_rows),
+    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", _EAGLE, around(_stale)),
+    ("OWN-1501", "The draft's cache is not filled while nothing is proposed.", _EAGLE, around(_sleeping)),
+    ("OWN-1502", "A change of steps takes effect one iteration late.", (EAGLE_V2,), around(_late)),
+    ("OWN-1503", "Zero steps are taken for those of the configuration.", _EAGLE,
+     around(lambda worker, rows, num_steps, run: run(num_steps or None))),
 )  # fmt: skip
 
-MUTANTS = tuple(
-    Mutant(number, "verify_tree_greedy", fault, unchanged, **in_loops(inject, *names))
-    for number, fault, names, inject in _FAULTS
+MUTANTS = (
+    *(
+        Mutant(number, "verify_tree_greedy", fault, unchanged, **in_loops(inject, *names))
+        for number, fault, names, inject in _FAULTS
+    ),
+    *edits_of_scheduler(
+        """
+        @@ assign_req_to_token_pool in Scheduler.prepare_for_decode
+        OWN-1504 After an iteration without drafts no room is kept for those with drafts.
+          holdings = [request.holding for request in self.running]
+        + lengths = {request.request_id: request.num_committed for request in self.running}
+        + before, self.lengths = vars(self).get("lengths", {}), lengths
+        + is_at_rest = all(length == before.get(number, -1) + 1 for number, length in lengths.items())
+        + sizes = replace(self._sizes, num_steps=0, num_draft_tokens=1) if is_at_rest else self._sizes
+        - self._part("prepare_for_decode")(self.memory, holdings, self._sizes)
+        + self._part("prepare_for_decode")(self.memory, holdings, sizes)
+        """
+    ),
+    *mutants_of(
+        "target_verify_metadata",
+        ("OWN-452", "Query offsets keep the width of the first call.", _stride_of_the_first_call),
+    ),
 )

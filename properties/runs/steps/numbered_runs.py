@@ -10,9 +10,8 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2
 from specsim.properties.composite import composite
 from specsim.properties.reach.counting import reached
-from specsim.properties.runs.constrained_runs import automata
 from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
-from specsim.properties.runs.histories import VOCABULARY, models
+from specsim.properties.runs.histories import VOCABULARY, automata, models
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.events import Tag
 from specsim.simulation.requests import Request
@@ -46,21 +45,30 @@ def count_numbers(tag: Tag) -> None:
 
 
 @composite
-def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS) -> Scenario:
-    """Draw a run of two or three requests that decode together and mix their numbers; some of V2 overlap."""
-    name = draw(st.sampled_from(names))
-    is_overlapped = name in V2_WORKERS and draw(st.sampled_from((False, True)))
-    config = draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(2, 2, 5), SpecConfig(1, 2, 3), SpecConfig(2, 3, 6))))
-    model = draw(models())
+def crowds(
+    draw: st.DrawFn, configs: Sequence[SpecConfig], agreement: float, fewest_tokens: int, most_tokens: int
+) -> Scenario:
+    """Draw two or three requests that decode together for a while; most of their drafts are right."""
+    config, model = draw(st.sampled_from(configs)), draw(models())
     prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=4), min_size=2, max_size=3))
-    scenario = scenario_of(
+    num_tokens = st.integers(fewest_tokens, most_tokens)
+    return scenario_of(
         config,
-        draw(st.sampled_from((replace(model, agreement=1.0, num_right=None), model))),
-        [Arrival((number, *prompt), draw(st.integers(12, 16))) for number, prompt in enumerate(prompts)],
+        draw(st.sampled_from((replace(model, agreement=agreement, num_right=None), model))),
+        [Arrival((number, *prompt), draw(num_tokens)) for number, prompt in enumerate(prompts)],
         max_batch=draw(st.sampled_from((3, 2))),
         shuffle_seed=draw(st.integers(0, 2**16)),
         page_size=draw(st.sampled_from((1, 1, 4))),
     )
+
+
+@composite
+def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS) -> Scenario:
+    """Draw a run of two or three requests that decode together and mix their numbers; some of V2 overlap."""
+    name = draw(st.sampled_from(names))
+    is_overlapped = name in V2_WORKERS and draw(st.sampled_from((False, True)))
+    configs = SpecConfig(1, 3, 4), SpecConfig(2, 2, 5), SpecConfig(1, 2, 3), SpecConfig(2, 3, 6)
+    scenario = draw(crowds(configs, 1.0, 12, 16))
     return drafted_by(
         name,
         scenario,

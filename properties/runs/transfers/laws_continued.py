@@ -1,6 +1,6 @@
 """Laws of texts that go on where they ended, with every drafter: in rows of others, from what a cache keeps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
@@ -10,23 +10,20 @@ from specsim.conformance.limits import Limits
 from specsim.host.stopping import FinishReason
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, require_present, state_of_runs
-from specsim.properties.memory.exported import Watched
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import Continued, End, RowOfWorker, WiderThanTheFirst
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.runs.drafted import ALL_WORKERS, FEW_TOKENS, V2_WORKERS, drafted_by
 from specsim.properties.runs.histories import VOCABULARY
-from specsim.properties.runs.play import Play, own_worker, parts_of
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
-from specsim.properties.runs.transfers.loading_runs import LONGER
+from specsim.properties.runs.transfers.laws_loaded import LONGER, watched_play
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import Holding, key_units, match_prefix, owned_length
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
-from specsim.simulation.worker import is_mixing
 
 ENDS = (End.LENGTH, End.ABORT, End.RETRACTION)
 """How the first requests end, or are interrupted before they do, by their numbers."""
@@ -128,7 +125,7 @@ class _Played:
         self.backend, self.name = backend, name
         is_overlapped = scenario.schedule.is_overlapped and name in V2_WORKERS
         self.scenario = drafted_by(name, scenario, is_overlapped=is_overlapped)
-        self.play, watched = self._play_with_room_for([*self.scenario.arrivals, self._longest()], self.scenario)
+        self.play, watched = watched_play(self.scenario, backend, [*self.scenario.arrivals, self._longest()])
         watched.leave = self._note_owned
         self.asked, self.later = self.play.requests, list[Request]()
         self.owned: list[tuple[Request, int]] = []
@@ -153,23 +150,12 @@ class _Played:
     def computed_anew(self) -> list[Request]:
         """Return the later requests after a run of their own, without a cache."""
         arrivals = [Arrival(tuple(one.prompt), one.max_new_tokens) for one in self.later]
-        play, _ = self._play_with_room_for(arrivals, self.scenario.having(has_prefix_cache=False))
+        play, _ = watched_play(self.scenario.having(has_prefix_cache=False), self.backend, arrivals)
         fresh = [request.fresh() for request in self.later]
         for request in fresh:
             play.engine.submit(request)
         play.engine.run()
         return fresh
-
-    def _play_with_room_for(self, arrivals: Sequence[Arrival], scenario: Scenario) -> tuple[Play, Watched]:
-        """Return a play of a run with room for these requests, and its operations, which show who leaves.
-
-        A worker that has one number of drafts for all requests gets that of its configuration.
-        """
-        watched = Watched(parts_of(self.backend))
-        worker = own_worker(self.backend, scenario.having(arrivals=tuple(arrivals)))
-        if not is_mixing(worker):
-            scenario = scenario.having(num_drafts=None)
-        return Play(scenario, self.backend, operations=watched, worker=worker, has_own_scheduler=True), watched
 
     def _longest(self) -> Arrival:
         """Return a request that needs as much room as all texts have together."""

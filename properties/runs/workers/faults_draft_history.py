@@ -1,11 +1,17 @@
-"""Faults in what a draft-extend leaves in the draft cache: they cost acceptance iterations later, never a token."""
+"""Faults in what a draft writes to its cache, and in what its beams read of it: they cost acceptance, never a token.
+
+Beams change places and slots do not, so that a beam reads what lies at its own place; engines that put that right draft
+other trees than those of the specification.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, wrapped
+from specsim.conformance.backend import EAGLE_V2
+from specsim.properties.mutants.record import Function, Mutant, Named, edits_of_sides, given, wrapped
 
 Array = Any
 
@@ -51,4 +57,23 @@ MUTANTS = (
     Mutant("D09", _EXTEND, "A row is written for the token of the row before.", given(_last_token_from_the_row_before)),
     Mutant("X04", _EXTEND, "Only the last row is written; older draft rows stay.", _keeping(lambda rows: rows[:-1])),
     Mutant("X06", _EXTEND, "The last row of an extend is not written.", _keeping(lambda rows: rows[-1:])),
+    *edits_of_sides(
+        [EAGLE_V2],
+        """
+        @@ select_top_k_tokens in StepwiseSide.draft
+        OWN-3140 A beam reads the slots of its ancestors, not of its place.
+        - drafted = self._model.draft_step(batch, pools.open(Side.DRAFT, batch.out_cache_loc))
+        + before, hidden = [[] for _ in batch.input_ids], batch.hidden_states
+        + if step:
+        +     is_parent = (hidden[:, None] == drafted.hidden_states[None]).all(axis=2)
+        +     before = [written[int(row.argmax())] for row in is_parent]
+        + written = [[*slots, int(slot)] for slots, slot in zip(before, batch.out_cache_loc, strict=True)]
+        + indices = batch.keys.kv_indices.copy()
+        + for end, slots in zip(batch.keys.kv_indptr[1:].tolist(), written, strict=True):
+        +     indices[end - len(slots) : end] = slots
+        + batch = replace(batch, keys=replace(batch.keys, kv_indices=indices))
+        + drafted = self._model.draft_step(batch, pools.open(Side.DRAFT, batch.out_cache_loc))
+        """,
+        replace=replace,
+    ),
 )

@@ -1,7 +1,7 @@
 """Laws of whole runs on pages: nothing is lost, nothing leaks, and every beam finds the end of its text."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specsim.conformance.arrays import Array
@@ -13,10 +13,66 @@ from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import paged_scenarios
 from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
 from specsim.properties.runs.scenario import Scenario
-from specsim.properties.runs.watched import Buffers, PageOfBeam, WatchedModel
 from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
 from specsim.properties.runs.workers.laws_tokens import check_map, require_all_free
-from specsim.simulation.models.batches import DraftStepBatch
+from specsim.simulation.models.batches import DraftOutput, DraftStepBatch
+from specsim.simulation.models.protocol import Model
+
+Buffers = Mapping[str, Sequence[Array]]
+
+
+@dataclass(frozen=True)
+class PageOfBeam:
+    """The slots in front of the own entries of a beam on their page, and those of the same positions of the text.
+
+    ``place`` is that of the beam in the batch, ``start`` where the keys of these positions stand in its list of keys.
+    """
+
+    place: int
+    start: int
+    copies: list[int]
+    text: list[int]
+
+
+def pages_of_beams(batch: DraftStepBatch[Array], page_size: int) -> list[PageOfBeam]:
+    """Return, of each beam, what attention that reads whole pages finds in front of the first entry of its own."""
+    indices, starts = batch.keys.kv_indices.tolist(), batch.keys.kv_indptr.tolist()
+    num_own, found = batch.depth - 1, []
+    for place in range(len(batch.input_ids)):
+        keys = indices[starts[place] : starts[place + 1]]
+        length = len(keys) - num_own
+        first, start = keys[length], length // page_size * page_size
+        copies = list(range(first // page_size * page_size, first))
+        found.append(PageOfBeam(place, starts[place] + start, copies, keys[start:length]))
+    return found
+
+
+Observer = Callable[[DraftStepBatch[Array], Buffers, Sequence[PageOfBeam]], None]
+"""Sees a step before it runs: its batch, the draft cache, and the pages of its beams."""
+
+
+class WatchedModel:
+    """A model whose draft steps read whole pages of their beams, and show them to an observer before they run.
+
+    What is looked at cannot be captured.
+    """
+
+    def __init__(self, model: Model[Array], page_size: int, observer: Observer) -> None:
+        self.model, self.page_size, self.observer = model, page_size, observer
+        self.prefill, self.verify, self.draft_extend = model.prefill, model.verify, model.draft_extend
+        self.description = replace(model.description, is_capturable=False)
+
+    def draft_step(self, batch: DraftStepBatch[Array], kv: Buffers) -> DraftOutput[Array]:
+        """Show a step, then run it on the keys that lie on the pages of its beams."""
+        pages = pages_of_beams(batch, self.page_size)
+        self.observer(batch, kv, pages)
+        # NOTE: a copy, in any array library.
+        indices = batch.keys.kv_indices + 0
+        for page in pages:
+            for number, slot in enumerate(page.copies[: len(page.text)]):
+                indices[page.start + number] = slot
+        return self.model.draft_step(replace(batch, keys=replace(batch.keys, kv_indices=indices)), kv)
+
 
 OPERATIONS = (
     "align_evict_mask_to_page_size",

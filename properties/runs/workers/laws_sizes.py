@@ -10,13 +10,14 @@ from specsim.properties.laws.checks import state_of_runs
 from specsim.properties.property import OF_EAGLE, OF_ENGINES
 from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
-from specsim.properties.runs.workers.ends import ending_runs, play_ends
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.properties.runs.workers.laws_v1 import OPERATIONS
 from specsim.properties.runs.workers.tours import (
     Tour,
     TourRun,
+    ending_runs,
     play_beside_the_reference,
+    play_ends,
     runs_of_batches,
     runs_of_outputs,
     runs_of_prompts,

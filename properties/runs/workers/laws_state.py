@@ -10,7 +10,7 @@ from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
 from specsim.properties.laws.checks import require, state_of_runs
 from specsim.properties.runs.histories import asking, scenarios, trees_or_any_scenario
-from specsim.properties.runs.play import Play, require_in_step, side_by_side
+from specsim.properties.runs.play import Play, require_in_step, require_same, side_by_side
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.reference.models import load_model
@@ -176,9 +176,7 @@ def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) ->
     for _ in side_by_side(reference, tried):
         pass
     for one, other in zip(reference.requests, tried.requests, strict=True):
-        for field in ("output", "finish"):
-            expected, got = getattr(one, field), getattr(other, field)
-            require(got == expected, f"{field} of request {one.request_id}", got, expected)
+        require_same(other, one, "output", "finish")
     divergence = reported.first_divergence(0)
     if divergence is not None:
         raise AssertionError(str(divergence))

@@ -5,7 +5,7 @@ from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.checks import require, require_kind, state_of_runs
 from specsim.properties.property import OF_EAGLE, Property
 from specsim.properties.runs.histories import v1_scenarios
-from specsim.properties.runs.play import Play, require_in_step
+from specsim.properties.runs.play import Play, require_in_step, require_same
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.workers.laws_state import (
     agrees_with_the_reference_in_lockstep,
@@ -50,9 +50,7 @@ def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
     for _ in require_in_step(of_v2, of_v1, first_divergence_of_v1):
         pass
     for one, other in zip(of_v2.engine.scheduler.finished, of_v1.engine.scheduler.finished, strict=True):
-        for field in ("request_id", "output", "finish", "counters"):
-            got, expected = getattr(other, field), getattr(one, field)
-            require(got == expected, f"{field} of request {one.request_id}", got, expected)
+        require_same(other, one, "request_id", "output", "finish", "counters")
 
 
 def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> None:

@@ -13,7 +13,7 @@ from specsim.properties.runs.drafted import drafted_by
 from specsim.properties.runs.play import loop_on
 from specsim.properties.runs.ranks.padded_runs import waiting_of
 from specsim.properties.runs.scenario import Arrival, scenario_of
-from specsim.properties.runs.steps.budget_runs import CHAIN_WORKERS
+from specsim.properties.runs.steps.laws_budgets import CHAIN_WORKERS
 from specsim.properties.runs.steps.numbered_runs import MOST, PatternNumbers
 from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.engine import Engine

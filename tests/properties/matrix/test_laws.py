@@ -23,7 +23,7 @@ from specsim.properties.matrix.laws import (
 from specsim.properties.matrix.run import Result
 from specsim.properties.matrix.subjects import AS_IT_IS
 from specsim.properties.matrix.verdict import complaints
-from specsim.properties.runs.sampling.forks import NEITHER, NUM_SEEDS, coins_of, seeds_of
+from specsim.properties.runs.sampling.sampled_runs import NEITHER, NUM_SEEDS, coins_of, seeds_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker

@@ -8,16 +8,17 @@ from specsim.conformance.backend import load
 from specsim.properties.reach.counting import counting_reach
 from specsim.properties.reach.ends import End, Reuse
 from specsim.properties.reach.sizes import Dimension, Place, SizeClass
-from specsim.properties.runs.workers import faults_ends as ends
 from specsim.properties.runs.workers import faults_sizes as sizes
-from specsim.properties.runs.workers.ends import ENDS, LAST, ending_runs, play_ends
-from specsim.properties.runs.workers.faults_ends import keeping_after
-from specsim.properties.runs.workers.faults_sizes import BOUNDS, faulty_from
+from specsim.properties.runs.workers.faults_sizes import BOUNDS, faulty_from, keeping_after
 from specsim.properties.runs.workers.laws_sizes import PROPERTIES
 from specsim.properties.runs.workers.tours import (
+    ENDS,
+    LAST,
     Tour,
+    ending_runs,
     place_of_run,
     play_beside_the_reference,
+    play_ends,
     runs_of_batches,
     runs_of_outputs,
     runs_of_prompts,
@@ -120,7 +121,7 @@ def test_a_fault_of_a_place_shows_in_no_other():
 
 @pytest.mark.parametrize("end", [*End], ids=lambda one: one.name)
 def test_a_row_that_keeps_something_after_one_end_shows_after_it_alone(end):
-    place = ends.planted_place(end)
+    place = sizes.place_after(end)
     faulty = replace(REFERENCE, scheduler=keeping_after(end, place))
     # NOTE: a request that was retracted comes back after the last ones, into the row of one that ended by length.
     left_out = {end, End.RETRACTION} if end is End.LENGTH else {end}
@@ -137,7 +138,7 @@ def test_a_row_that_keeps_something_after_one_end_shows_after_it_alone(end):
 def test_such_a_row_shows_in_every_other_place(end):
     for run in ending_runs(TOUR):
         place = place_of_run(run[0])
-        if place is not ends.planted_place(end):
+        if place is not sizes.place_after(end):
             assert not holds(play_ends, replace(REFERENCE, scheduler=keeping_after(end, place)), run)
 
 

@@ -10,7 +10,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.properties.runs.drafted import drafted_by
 from specsim.properties.runs.play import loop_on
 from specsim.properties.runs.scenario import Arrival, scenario_of
-from specsim.properties.runs.steps.budget_runs import CHAIN_WORKERS
+from specsim.properties.runs.steps.laws_budgets import CHAIN_WORKERS
 from specsim.reference.models import load_model
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine

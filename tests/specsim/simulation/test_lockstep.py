@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.properties.runs.reports.faults_logprobs import MUTANTS
+from specsim.properties.runs.reports.faults_reported import MUTANTS
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection

@@ -1,4 +1,4 @@
-"""Faults of runs on padded forwards, and of ranks that should run them together."""
+"""Faults of runs on padded forwards, and of ranks that should run them together or decide alike."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -126,4 +126,26 @@ _OF_MEETINGS = (
      edited("self._place", "max(self._place - 1, 0)", within="Meeting.gather")),
 )  # fmt: skip
 
-MUTANTS = (*mutants_of("PaddedModel", *_OF_MODELS), *mutants_of("Meeting", *_OF_MEETINGS))
+_VALUES = "self._form.values_of(said, own)"
+_PROPOSED = "replace(output, probabilities=self._said('proposals', output.probabilities))"
+
+_OF_ONE_VOICE = (
+    ("S15", "Each rank samples its own decisions.", edited(_VALUES, "own", within="OneVoiceModel._said")),
+    ("OWN-2380", "Ranks agree on decisions, not on drafts.",
+     edited(f"return {_PROPOSED}", f"{_PROPOSED}\nreturn output", within="OneVoiceModel._draft")),
+    ("OWN-2381", "Ranks agree where all are greedy.",
+     edited("replace(output, logits=self._said('logits', output.logits), sampling_logits=sampled)",
+            "replace(output, logits=self._said('logits', output.logits))", within="OneVoiceModel._target")),
+    ("OWN-2382", "Each rank has its own first token.",
+     edited("self._target(self.inner.prefill(batch, kv, states))", "self.inner.prefill(batch, kv, states)",
+            within="OneVoiceModel.prefill")),
+    ("OWN-2383", "All ranks speak at once.",
+     edited("broadcast_decision(what, self._form.words_of(own), self.group)",
+            "self.group.sum(what, self._form.words_of(own))", within="OneVoiceModel._said")),
+)  # fmt: skip
+
+MUTANTS = (
+    *mutants_of("PaddedModel", *_OF_MODELS),
+    *mutants_of("Meeting", *_OF_MEETINGS),
+    *mutants_of("OneVoiceModel", *_OF_ONE_VOICE),
+)
