@@ -1,7 +1,7 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from specsim.assertion import require, require_kind, require_present
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import is_rounded
 from specsim.properties.property import OF_EAGLE, Property
+from specsim.properties.strategies import for_operation
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 
 Case = dict[str, Any]
@@ -188,8 +189,17 @@ def state(
 
 
 def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
-    """Return the properties of a group: of each its law, its strategy, its operations, and its number if it has one."""
-    return tuple(state(group, *one) for one in stated)
+    """Return the properties of a group.
+
+    Of each there is its law; its strategy, where that is not the one of its first operation; its operations, or the
+    name of the only one; and its number if it has one.
+    """
+    properties = []
+    for law, *rest in stated:
+        drawn, operations, *number = rest if callable(rest[0]) else (None, *rest)
+        names = (operations,) if isinstance(operations, str) else operations
+        properties.append(state(group, law, drawn or partial(for_operation, names[0]), names, *number))
+    return tuple(properties)
 
 
 def state_of_runs(

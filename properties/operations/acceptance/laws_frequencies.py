@@ -265,10 +265,10 @@ def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
 
 PROPERTIES = states(
     "sampling_frequency_law",
-    (tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
-    (chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
-    (block_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_BLOCKS,), "P04"),
-    (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, (SAMPLER_OF_TREES,), "P63"),
-    (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, (SAMPLER_OF_CHAINS,), "P63"),
-    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, (SAMPLER_OF_BLOCKS,), "P63"),
+    (tree_frequencies_fit_the_targets_law, seeded_trees, SAMPLER_OF_TREES, "P04"),
+    (chain_frequencies_fit_the_targets_law, seeded_chains, SAMPLER_OF_CHAINS, "P04"),
+    (block_frequencies_fit_the_targets_law, seeded_chains, SAMPLER_OF_BLOCKS, "P04"),
+    (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, SAMPLER_OF_TREES, "P63"),
+    (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, SAMPLER_OF_CHAINS, "P63"),
+    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, SAMPLER_OF_BLOCKS, "P63"),
 )

@@ -187,13 +187,13 @@ def _with_source(draw: st.DrawFn) -> tuple[Case, Bulk]:
 
 PROPERTIES = states(
     "tree_attention",
-    (attention_is_that_over_gathered_keys, _calls, (_TREE,), "P16"),
-    (other_slots_have_no_influence, _calls, (_TREE,), "P09"),
-    (unseen_nodes_have_no_influence, _with_source, (_TREE,), "P16"),
-    (pages_may_lie_anywhere, _with_source, (_TREE,), "P51"),
-    (smaller_pages_name_the_same_slots, _calls, (_TREE,), "P51"),
-    (a_row_of_a_chain_is_causal_attention, _calls, (_TREE,), "P16"),
-    (parts_join_by_their_sums, _calls, (_TREE,), "P37"),
-    (a_node_that_sees_nothing_has_nothing, _calls, (_TREE,), "P37"),
-    (requests_are_attended_one_by_one, _calls, (_TREE,), "P31"),
+    (attention_is_that_over_gathered_keys, _TREE, "P16"),
+    (other_slots_have_no_influence, _TREE, "P09"),
+    (unseen_nodes_have_no_influence, _with_source, _TREE, "P16"),
+    (pages_may_lie_anywhere, _with_source, _TREE, "P51"),
+    (smaller_pages_name_the_same_slots, _TREE, "P51"),
+    (a_row_of_a_chain_is_causal_attention, _TREE, "P16"),
+    (parts_join_by_their_sums, _TREE, "P37"),
+    (a_node_that_sees_nothing_has_nothing, _TREE, "P37"),
+    (requests_are_attended_one_by_one, _TREE, "P31"),
 )

@@ -123,17 +123,14 @@ def features_are_spread_over_the_layers(backend: Backend, case: tuple[int, int])
     require(tuple(got) == expected, "layers", got, expected)
 
 
-_PREPARE, _TABLE = ("prepare_block_draft",), ("block_draft_metadata",)
-_KEEP, _FILL = ("keep_top_k_exactly",), ("fill_block_tokens",)
-
 PROPERTIES = states(
     "dflash",
-    (a_block_is_the_root_and_masks, strategies.prepare_block_draft, _PREPARE, "P17"),
-    (a_block_sees_whole_pages_of_the_window, strategies.block_draft_metadata, _TABLE, "P42"),
-    (exactly_k_tokens_stay, strategies.keep_top_k_exactly, _KEEP, "P13"),
-    (a_request_that_keeps_all_leaves_every_row, strategies.keep_top_k_exactly, _KEEP, "P13"),
-    (output_tokens_come_first, strategies.fill_block_tokens, _FILL, "P25"),
-    (a_block_is_accepted_up_to_its_first_disagreement, strategies.chains, ("verify_tree_greedy",), "P22"),
-    (kept_pages_end_with_the_last_token, strategies.committed_blocks, ("align_evict_mask_to_page_size",), "P42"),
-    (features_are_spread_over_the_layers, strategies.layer_choices, ("target_feature_layers",)),
+    (a_block_is_the_root_and_masks, "prepare_block_draft", "P17"),
+    (a_block_sees_whole_pages_of_the_window, "block_draft_metadata", "P42"),
+    (exactly_k_tokens_stay, "keep_top_k_exactly", "P13"),
+    (a_request_that_keeps_all_leaves_every_row, "keep_top_k_exactly", "P13"),
+    (output_tokens_come_first, "fill_block_tokens", "P25"),
+    (a_block_is_accepted_up_to_its_first_disagreement, strategies.chains, "verify_tree_greedy", "P22"),
+    (kept_pages_end_with_the_last_token, strategies.committed_blocks, "align_evict_mask_to_page_size", "P42"),
+    (features_are_spread_over_the_layers, strategies.layer_choices, "target_feature_layers"),
 )

@@ -16,7 +16,6 @@ from specsim.properties.laws.checks import (
     states,
     take_requests,
 )
-from specsim.properties.operations.following import strategy as strategies
 
 _FORBID, _COMMIT = "forbid_tokens", "commit_output_tokens"
 _BY_REQUEST = ("draft_token", "tree_mask", "num_output_tokens", "min_tokens", "stop_mask", "recent_tokens", "bad_words")
@@ -147,10 +146,10 @@ def _path(case: Case, row: int) -> list[int]:
 
 PROPERTIES = states(
     "following",
-    (tokens_are_forbidden_by_what_lies_before_them, strategies.forbid_tokens, (_FORBID,), "P14"),
-    (nodes_are_roots_of_committed_paths, strategies.forbid_tokens, (_FORBID, _COMMIT), "P14"),
-    (masks_are_made_one_by_one, strategies.forbid_tokens, (_FORBID,), "P31"),
-    (rows_know_what_was_committed, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    (committing_token_by_token_is_the_same, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    (requests_commit_one_by_one, strategies.commit_output_tokens, (_COMMIT,), "P31"),
+    (tokens_are_forbidden_by_what_lies_before_them, _FORBID, "P14"),
+    (nodes_are_roots_of_committed_paths, (_FORBID, _COMMIT), "P14"),
+    (masks_are_made_one_by_one, _FORBID, "P31"),
+    (rows_know_what_was_committed, _COMMIT, "P15"),
+    (committing_token_by_token_is_the_same, _COMMIT, "P15"),
+    (requests_commit_one_by_one, _COMMIT, "P31"),
 )

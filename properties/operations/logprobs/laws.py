@@ -13,10 +13,9 @@ from specsim.properties.laws.checks import (
     outputs_of,
     require,
     require_equal,
-    state,
+    states,
     take_requests,
 )
-from specsim.properties.operations.logprobs.strategy import gather_output_logprobs
 
 _LEAST = -float(np.finfo(np.float32).max)
 
@@ -102,11 +101,10 @@ def _require_close(what: str, got: float, score: float, case: Case) -> None:
     require(bool(is_rounded_logprob(wanted, found, case["logits"].shape[1])[0]), what, got, str(expected))
 
 
-_GATHER = ("gather_output_logprobs",)
-
-PROPERTIES = (
-    state("logprobs", tokens_are_scored_by_the_row_they_came_from, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", listed_tokens_are_scored_like_any_other, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", the_most_probable_come_first, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", requests_are_scored_one_by_one, gather_output_logprobs, _GATHER, "P31"),
+PROPERTIES = states(
+    "logprobs",
+    (tokens_are_scored_by_the_row_they_came_from, "gather_output_logprobs", "P28"),
+    (listed_tokens_are_scored_like_any_other, "gather_output_logprobs", "P28"),
+    (the_most_probable_come_first, "gather_output_logprobs", "P28"),
+    (requests_are_scored_one_by_one, "gather_output_logprobs", "P31"),
 )

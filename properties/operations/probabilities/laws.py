@@ -17,7 +17,7 @@ from specsim.properties.laws.checks import (
     require_equal,
     require_one_by_one,
     require_rounded,
-    state,
+    states,
 )
 from specsim.properties.operations.generated.ties import AS_RIGHT, is_as_right, renormalised
 from specsim.properties.operations.probabilities import strategy as row_strategies
@@ -201,19 +201,16 @@ def _exact_min_p(draw: st.DrawFn) -> Case:
     return {"probabilities": np.where(is_at_share[:, None], at_share, probabilities), "min_p": eighths}
 
 
-_PREPARE = ("prepare_logits",)
-_TOP_K = ("top_k_renorm",)
-_FILTERS = tuple(_SWITCHED_OFF)
-
-PROPERTIES = (
-    state("probabilities", logits_are_prepared_step_by_step, row_strategies.prepare_logits, _PREPARE, "P14"),
-    state("probabilities", absent_steps_change_nothing, row_strategies.prepare_logits, _PREPARE, "P14"),
-    state("probabilities", requests_are_prepared_one_by_one, row_strategies.prepare_logits, _PREPARE, "P31"),
-    state("probabilities", top_k_keeps_the_most_probable, row_strategies.top_k_renorm, _TOP_K, "P13"),
-    state("probabilities", top_p_keeps_the_least_mass_that_suffices, _exact_top_p, ("top_p_renorm",), "P13"),
-    state("probabilities", min_p_keeps_what_reaches_the_share, _exact_min_p, ("min_p_renorm",), "P13"),
-    state("probabilities", kept_tokens_keep_their_ratios, _filter_calls, _FILTERS, "P13"),
-    state("probabilities", switched_off_filters_only_renormalise, _filter_calls, _FILTERS, "P13"),
-    state("probabilities", top_k_is_idempotent, row_strategies.top_k_renorm, _TOP_K, "P13"),
-    state("probabilities", rows_are_filtered_one_by_one, _filter_calls, _FILTERS, "P31"),
+PROPERTIES = states(
+    "probabilities",
+    (logits_are_prepared_step_by_step, "prepare_logits", "P14"),
+    (absent_steps_change_nothing, "prepare_logits", "P14"),
+    (requests_are_prepared_one_by_one, "prepare_logits", "P31"),
+    (top_k_keeps_the_most_probable, "top_k_renorm", "P13"),
+    (top_p_keeps_the_least_mass_that_suffices, _exact_top_p, "top_p_renorm", "P13"),
+    (min_p_keeps_what_reaches_the_share, _exact_min_p, "min_p_renorm", "P13"),
+    (kept_tokens_keep_their_ratios, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P13"),
+    (switched_off_filters_only_renormalise, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P13"),
+    (top_k_is_idempotent, "top_k_renorm", "P13"),
+    (rows_are_filtered_one_by_one, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P31"),
 )
