@@ -24,9 +24,7 @@ from specsim.properties.strategies.limits import limits
 
 _SAMPLER = "tree_speculative_sampling_target_only"
 _COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
-_THRESHOLDS = ("threshold_single", "threshold_acc")
 _LINKS = ("candidates", "retrieve_next_token", "retrieve_next_sibling")
-_PER_REQUEST = (*_LINKS, *_COINS, "target_probs", "draft_probs", *_THRESHOLDS)
 _POOLED = 512
 
 
@@ -175,7 +173,7 @@ def final_coin_draws_the_last_token_only(backend: Backend, case: Case) -> None:
 
 def trees_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
     """A request's path and output are the same alone, and in any order of the batch."""
-    require_walked_one_by_one(backend, _SAMPLER, case, _PER_REQUEST)
+    require_walked_one_by_one(backend, _SAMPLER, case)
 
 
 def coins_are_uniform_multiples(backend: Backend, case: Case) -> None:
@@ -196,11 +194,11 @@ def coins_are_uniform_multiples(backend: Backend, case: Case) -> None:
 def coins_depend_on_seed_and_length_only(backend: Backend, case: Case) -> None:
     """A request's coins are the same alone, beside other requests, and for a wider tree; another length has others."""
     whole = outputs_of(backend, "generate_coins", case)
-    count, width = len(case["seeds"]), case["num_draft_tokens"]
+    width = case["num_draft_tokens"]
     wider = outputs_of(backend, "generate_coins", {**case, "num_draft_tokens": min(width + 3, 1024)})
     require_equal("the coins of a wider tree", wider[_COINS[0]][:, :width], whole[_COINS[0]])
     require_equal("the final coins of a wider tree", wider[_COINS[1]], whole[_COINS[1]])
-    require_one_by_one(backend, "generate_coins", case, ("seeds", "seq_lens"), count, _COINS)
+    require_one_by_one(backend, "generate_coins", case, _COINS)
     for name, other in (("seeds", case["seeds"] ^ 1), ("seq_lens", case["seq_lens"] ^ 1)):
         changed = outputs_of(backend, "generate_coins", {**case, name: other})
         same = sum(int((changed[part] == whole[part]).sum()) for part in _COINS)

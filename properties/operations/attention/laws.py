@@ -50,7 +50,7 @@ def passes_are_made_one_by_one(backend: Backend, case: Case) -> None:
     width = case["num_draft_tokens"]
     sizes = {"tree_mask": [width * (length + width) for length in case["seq_lens"].tolist()]}
     made = ("page_table", "expand_cache_seqlens", "expand_page_table")
-    require_one_by_one(backend, _CASCADE, case, _ROWS, len(case["seq_lens"]), made, counts=sizes)
+    require_one_by_one(backend, _CASCADE, case, made, counts=sizes)
 
 
 def keys_are_prefix_and_window(backend: Backend, case: Case) -> None:

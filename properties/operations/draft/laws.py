@@ -6,17 +6,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.operations import RECORDS
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require,
     require_equal,
+    require_one_by_one,
     states,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
@@ -192,30 +191,14 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
 
 def requests_are_organized_one_by_one(backend: Backend, case: Case) -> None:
     """What is kept of a request does not depend on the batch."""
-    names = ("score_list", "token_list", "parents_list")
-    num_requests = len(case["token_list"][0])
-    whole = outputs_of(backend, "organize_draft_results", case)
-    for requests in arrangements(num_requests):
-        part = {**case, **{name: [entry[requests] for entry in case[name]] for name in names}}
-        got = outputs_of(backend, "organize_draft_results", part)
-        expected = {name: value[requests] for name, value in whole.items()}
-        for name in got if not is_as_right("organize_draft_results", part, expected, got) else ():
-            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+    parts = ("parent_list", "top_scores_index", "draft_tokens")
+    require_one_by_one(backend, _ORGANIZE, case, parts, is_right=is_as_right)
 
 
 def requests_are_selected_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request do not depend on the batch."""
-    topk = case["topk"]
-    names = ("topk_p", "topk_index", "hidden_states", "scores")
-    num_requests = len(case["topk_p"]) // (1 if case["step_index"] == 0 else topk)
-    whole = outputs_of(backend, "select_top_k_tokens", case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, names, num_requests, requests)
-        got = outputs_of(backend, "select_top_k_tokens", part)
-        there = [name for name, value in got.items() if value is not None]
-        expected = {name: take_blocks(whole[name], num_requests, requests) for name in there}
-        for name in there if not is_as_right("select_top_k_tokens", part, expected, got) else ():
-            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+    outputs = [spec.name for spec in RECORDS[_SELECT].contract.outputs]
+    require_one_by_one(backend, _SELECT, case, outputs, is_right=is_as_right)
 
 
 def _candidates(selected: dict[str, Any], case: Case, request: int) -> Array:

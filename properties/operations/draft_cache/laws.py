@@ -7,11 +7,11 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     outputs_of,
     require_equal,
     require_one_by_one,
     states,
-    take_requests,
 )
 from specsim.properties.operations.draft_cache import strategy as strategies
 
@@ -129,16 +129,8 @@ def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
 
 def passes_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's part of both passes is the same alone, and in any order of the batch."""
-    num_requests, topk = len(case["seq_lens"]), case["topk"]
-    whole = outputs_of(backend, _CASCADE, case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
-        got = outputs_of(backend, _CASCADE, part)
-        beams = [request * topk + beam for request in requests for beam in range(topk)]
-        for name in ("cache_seqlens", "page_table"):
-            require_equal(f"{name} of {requests}", got[name], whole[name][requests])
-        require_equal(f"own pages of {requests}", got["expand_page_table"], whole["expand_page_table"][beams])
-        require_equal(f"own keys of {requests}", got["expand_cache_seqlens"], whole["expand_cache_seqlens"][:, beams])
+    parts = ("cache_seqlens", "page_table", "expand_page_table", "expand_cache_seqlens")
+    require_one_by_one(backend, _CASCADE, case, parts)
 
 
 def _assignment(case: Case) -> Case:
@@ -159,8 +151,7 @@ def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's draft slots are the same alone, and in any order of the batch."""
-    names = ("req_pool_indices", "seq_lens")
-    require_one_by_one(backend, _ASSIGN, case, names, len(case["seq_lens"]), ["out_cache_loc"])
+    require_one_by_one(backend, _ASSIGN, case, ["out_cache_loc"])
 
 
 def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
@@ -168,7 +159,7 @@ def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     num_requests, topk = len(case["seq_lens"]), case["topk"]
     whole = outputs_of(backend, "generate_draft_decode_kv_indices", case)
     for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens", "positions"), num_requests, requests)
+        part = batch_of("generate_draft_decode_kv_indices", case, requests)
         got = outputs_of(backend, "generate_draft_decode_kv_indices", part)
         for step in range(case["num_steps"]):
             place = 0

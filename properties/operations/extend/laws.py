@@ -8,12 +8,12 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Case,
     arrangements,
+    batch_of,
     cut,
     outputs_of,
     require_equal,
     require_one_by_one,
     states,
-    take_blocks,
 )
 from specsim.properties.strategies.numbers import generators
 
@@ -47,8 +47,8 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
 def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A prompt rotates alike alone, and in any order of the batch."""
     lens = case["extend_lens"].tolist()
-    flat, names = {"input_ids": lens, "rotated_input_ids": lens}, ("extend_lens", "tail_tokens")
-    require_one_by_one(backend, _ROTATE, case, names, len(lens), ["rotated_input_ids"], counts=flat)
+    flat = {"input_ids": lens, "rotated_input_ids": lens}
+    require_one_by_one(backend, _ROTATE, case, ["rotated_input_ids"], counts=flat)
 
 
 def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
@@ -79,15 +79,12 @@ def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> No
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """Positions and lengths of a request are the same alone, and in any order of the batch."""
-    num_requests, width = len(case["seq_lens"]), case["num_draft_tokens"]
-    whole = outputs_of(backend, _PREPARE, case)
-    for requests in arrangements(num_requests):
-        part = {**case, **{name: case[name][requests] for name in ("seq_lens", "num_accepted_tokens")}}
-        got = outputs_of(backend, _PREPARE, part)
-        for name in ("positions", "forward_seq_lens"):
-            require_equal(f"{name} of {requests}", got[name], take_blocks(whole[name], num_requests, requests))
-        selected = whole["select_index"][requests] % width + np.arange(len(requests)) * width
-        require_equal(f"select_index of {requests}", got["select_index"], selected)
+    require_one_by_one(backend, _PREPARE, case, ["positions", "forward_seq_lens"])
+    width, whole = case["num_draft_tokens"], outputs_of(backend, _PREPARE, case)["select_index"]
+    for requests in arrangements(len(whole)):
+        got = outputs_of(backend, _PREPARE, batch_of(_PREPARE, case, requests))["select_index"]
+        selected = whole[requests] % width + np.arange(len(requests)) * width
+        require_equal(f"select_index of {requests}", got, selected)
 
 
 @composite
@@ -119,8 +116,8 @@ def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
 def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
     """Positions and bonus token of a request are the same alone, and in any order of the batch."""
     counts = case["num_accepted_tokens"].tolist()
-    flat, names = {"input_ids": counts, "positions": counts}, ("seq_lens", "num_accepted_tokens")
-    require_one_by_one(backend, _LAYOUT, case, names, len(counts), ["positions", "bonus_tokens"], counts=flat)
+    flat = {"input_ids": counts, "positions": counts}
+    require_one_by_one(backend, _LAYOUT, case, ["positions", "bonus_tokens"], counts=flat)
 
 
 def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:

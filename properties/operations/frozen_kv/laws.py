@@ -26,8 +26,7 @@ def a_beam_stands_at_its_last_key(backend: Backend, case: Case) -> None:
 
 def frozen_drafts_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request are the same alone, and in any order of the batch."""
-    names = ("req_pool_indices", "seq_lens")
-    require_one_by_one(backend, "prepare_for_frozen_kv_draft", case, names, len(case["seq_lens"]), _BEAMS)
+    require_one_by_one(backend, "prepare_for_frozen_kv_draft", case, _BEAMS)
 
 
 def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, states, take_requests
+from specsim.properties.laws.checks import Case, arrangements, batch_of, outputs_of, require, require_equal, states
 from specsim.properties.operations.pages import strategy as strategies
 
 
@@ -83,14 +83,10 @@ def windows_are_kept_in_front_and_freed_behind(backend: Backend, case: Case) -> 
 
 def windows_are_moved_and_freed_one_by_one(backend: Backend, case: Case) -> None:
     """What a request moves and gives back does not depend on its neighbours."""
-    num_requests = len(case["seq_lens"])
-    width, ends = case["num_draft_tokens"], np.cumsum(case["num_accepted_drafts"] + 1)
-    segments = np.split(case["accept_indices"], ends[:-1])
+    counts = {"accept_indices": (case["num_accepted_drafts"] + 1).tolist()}
     whole = _reclaimed(backend, case)
-    for requests in arrangements(num_requests):
-        nodes = [segments[old] + (new - old) * width for new, old in enumerate(requests)]
-        part = take_requests(case, ("seq_lens", "out_cache_loc", "num_accepted_drafts"), num_requests, requests)
-        part["accept_indices"] = np.concatenate([case["accept_indices"][:0], *nodes])
+    for requests in arrangements(len(case["seq_lens"])):
+        part = batch_of(_SOURCES, case, requests, counts)
         got = _reclaimed(backend, part)
         for new, old in enumerate(requests):
             require_equal(f"moves and freed slots of request {old} in {requests}", got[new], whole[old])

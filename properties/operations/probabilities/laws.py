@@ -11,7 +11,6 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require,
     require_equal,
@@ -64,8 +63,7 @@ def absent_steps_change_nothing(backend: Backend, case: Case) -> None:
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """A request's logits are the same alone, and in any order of the batch."""
-    names, num_requests = ("logits", *_PENALTIES, "vocab_mask"), len(case["logits"]) // case["num_draft_tokens"]
-    require_one_by_one(backend, "prepare_logits", case, names, num_requests, ["prepared_logits"])
+    require_one_by_one(backend, "prepare_logits", case, ["prepared_logits"])
 
 
 def top_k_keeps_the_most_probable(backend: Backend, case: Case) -> None:
@@ -152,13 +150,8 @@ def top_k_is_idempotent(backend: Backend, case: Case) -> None:
 def rows_are_filtered_one_by_one(backend: Backend, case: tuple[str, Case]) -> None:
     """A row's tokens are the same alone, and in any order of the rows."""
     operation, arguments = case
-    name = _SWITCHED_OFF[operation][0]
-    whole = outputs_of(backend, operation, arguments)["renormalised"]
-    for rows in arrangements(len(whole)):
-        part = {**arguments, "probabilities": arguments["probabilities"][rows], name: arguments[name][rows]}
-        got, expected = outputs_of(backend, operation, part), {"renormalised": whole[rows]}
-        if operation not in AS_RIGHT or not is_as_right(operation, part, expected, got):
-            require_equal(f"rows {rows}", got["renormalised"], whole[rows])
+    is_right = is_as_right if operation in AS_RIGHT else None
+    require_one_by_one(backend, operation, arguments, ["renormalised"], axis="token", is_right=is_right)
 
 
 def allowed_tokens(vocab_mask: Array, vocab: int) -> Array:

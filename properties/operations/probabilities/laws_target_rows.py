@@ -74,9 +74,7 @@ def may_keep_any(logits: Array) -> bool:
 
 def requests_are_filtered_one_by_one(backend: Backend, case: Case) -> None:
     """A request's rows are the same alone, and in any order of the batch."""
-    names, outputs = ("logits", *_PARAMETERS), ["target_probs"]
-    num_requests = len(case["temperature"])
-    require_one_by_one(backend, "target_probabilities", case, names, num_requests, outputs, require_rounded)
+    require_one_by_one(backend, "target_probabilities", case, ["target_probs"], require_rounded)
 
 
 def forbidden_tokens_get_nothing(backend: Backend, case: Case) -> None:

@@ -13,7 +13,16 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.host.noise import arrivals, stream_key
 from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, require_same_law
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require, require_equal, states
+from specsim.properties.laws.checks import (
+    Array,
+    Case,
+    arrangements,
+    batch_of,
+    outputs_of,
+    require,
+    require_equal,
+    states,
+)
 from specsim.properties.laws.sampling_cells import emitted_along_paths, slack_of, tree_links, walk_law
 from specsim.properties.operations.acceptance.laws_exact_trees import describe, law_of_tree
 from specsim.properties.operations.generated.margin_cases import near_boundaries
@@ -24,7 +33,6 @@ from specsim.properties.strategies.sampling_scenes import TreeScene, tree_scenes
 from specsim.reference.sampled_verify import first_to_arrive
 
 _DRAW, _WALK = "sample_target_predict", "verify_tree_greedy"
-_OF_REQUESTS = ("temperature", "top_k", "top_p", "min_p", "seeds", "positions")
 
 
 def drawn(backend: Backend, case: Case) -> Array:
@@ -70,7 +78,7 @@ def a_draw_depends_on_its_row_seed_and_position_alone(backend: Backend, case: Ca
     rows = case["logits"].reshape(num_requests, num_nodes, case["logits"].shape[1])
     whole, certain = drawn(backend, case), compared(case)
     for requests in arrangements(num_requests):
-        part = {name: case[name][requests] for name in _OF_REQUESTS}
+        part = batch_of(_DRAW, case, requests)
         for nodes in (list(range(num_nodes))[::-1], [num_nodes - 1]):
             chosen = np.ascontiguousarray(rows[requests][:, nodes])
             moved = {

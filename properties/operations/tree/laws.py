@@ -10,18 +10,16 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     block,
     outputs_of,
     require,
     require_equal,
     states,
     take_blocks,
-    take_requests,
 )
 from specsim.properties.laws.links import closure_of, depths_of, parents_by_links
 from specsim.properties.strategies.limits import limits, sized, taken
-
-_PER_REQUEST = ("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens")
 
 
 def parents_by_flat_ids(case: Case, request: int) -> list[int]:
@@ -154,7 +152,7 @@ def requests_do_not_see_each_other(backend: Backend, case: Case) -> None:
     whole = outputs_of(backend, "build_tree", case)
     squares = squares_of(whole["tree_mask"], case)
     for requests in arrangements(num_requests):
-        part_case = take_requests(case, _PER_REQUEST, num_requests, requests)
+        part_case = batch_of("build_tree", case, requests)
         part = outputs_of(backend, "build_tree", part_case)
         require_equal(f"the masks of batch {requests}", squares_of(part["tree_mask"], part_case), squares[requests])
         for name in ("retrieve_next_token", "retrieve_next_sibling", "draft_token", "positions"):

@@ -177,7 +177,7 @@ def row_width_cuts_the_path(backend: Backend, case: Case) -> None:
 
 def requests_are_verified_one_by_one(backend: Backend, case: Case) -> None:
     """A request's path, count and output are the same alone, and in any order of the batch."""
-    require_walked_one_by_one(backend, "verify_tree_greedy", case, _PER_REQUEST)
+    require_walked_one_by_one(backend, "verify_tree_greedy", case)
 
 
 def lone_roots_output_the_bonus(backend: Backend, case: Case) -> None:

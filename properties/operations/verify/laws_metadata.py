@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, states, take_requests
+from specsim.properties.laws.checks import Case, arrangements, batch_of, outputs_of, require, require_equal, states
 from specsim.properties.strategies.limits import limits
 
 
@@ -47,7 +47,7 @@ def metadata_does_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     num_requests = len(case["seq_lens"])
     whole = outputs_of(backend, "target_verify_metadata", case)
     for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
+        part = batch_of("target_verify_metadata", case, requests)
         part["num_tokens"] = case["num_tokens"] // num_requests * len(requests) if num_requests else 0
         got = outputs_of(backend, "target_verify_metadata", part)
         for name in ("cache_seqlens", "page_table"):
