@@ -9,12 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.contracts.chains import (
-    block_draft_rows_read,
-    block_target_rows_read,
-    draft_rows_read,
-    target_rows_read,
-)
+from specsim.contracts.chains import block_draft_rows_read, block_target_rows_read, draft_rows_read, target_rows_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly

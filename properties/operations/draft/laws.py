@@ -8,15 +8,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import (
-    Array,
-    Case,
-    outputs_of,
-    require,
-    require_equal,
-    require_one_by_one,
-    states,
-)
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, require_one_by_one, states
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
 from specsim.properties.strategies.numbers import generators

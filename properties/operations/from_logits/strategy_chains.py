@@ -14,9 +14,7 @@ from specsim.contracts.chains import (
 )
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.operations.acceptance.strategy_chains import (
-    COINS as EXTREMES,
-)
+from specsim.properties.operations.acceptance.strategy_chains import COINS as EXTREMES
 from specsim.properties.operations.acceptance.strategy_chains import (
     LARGEST_CHEAP_VOCABULARY,
     RowsRead,

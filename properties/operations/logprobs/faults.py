@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import (
-    Function,
-    edits_of,
-    mutants_of,
-    of_the_first,
-    with_arguments,
-)
+from specsim.properties.mutants.record import Function, edits_of, mutants_of, of_the_first, with_arguments
 
 
 def _without_subtracting(row: Any, temperature: float) -> Any:

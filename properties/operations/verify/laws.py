@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import (
-    Case,
-    local_path,
-    outputs_of,
-    require,
-    require_equal,
-    states,
-)
+from specsim.properties.laws.checks import Case, local_path, outputs_of, require, require_equal, states
 from specsim.properties.laws.links import children_of, links_of_chains, parents_of, require_walked_one_by_one, walked
 from specsim.properties.strategies.numbers import generators
 
