@@ -207,7 +207,7 @@ def require_one_by_one(
         Takes the operation, a batch, the outputs that are expected of it and those that it has, and returns whether it
         is right although they differ.
     """
-    whole, specs = outputs_of(backend, operation, case), RECORDS[operation].contract.by_name
+    whole, specs = outputs_of(backend, operation, case), {one.name: one for one in RECORDS[operation].contract.outputs}
     for requests in arrangements(check_call(operation, case, values=False)[axis]):
         taking = _Taking.of(operation, case, requests, counts, axis)
         batch = taking.batch(operation, case)

@@ -75,6 +75,8 @@ DIFFS = """
 _one_target_less = edited("num_accepted_tokens[request]", "num_accepted_tokens[request] - 1")
 _in_any_order = _without_snapshot('np.argsort(np.arange(len(target_slots)) % 2, kind="stable")')
 
+_front_of_the_window = with_arguments(accept_index=front_of_the_window)
+
 MUTANTS = (
     *mutants_by_operation(
         gather_accept_tokens=(("OWN-62", "Sentinel -1 wraps to the last entry.", edited("node >= 0", "True")),),
@@ -82,13 +84,7 @@ MUTANTS = (
             ("PV07", "The first output token is taken.", edited("num_accepted_tokens[request] - 1", "0")),
             ("OWN-64", "The last column is taken.", edited("num_accepted_tokens[request] - 1", "-1")),
         ),
-        fill_accept_out_cache_loc=(
-            (
-                "PV13",
-                "The path is taken for the front of the window.",
-                with_arguments(accept_index=front_of_the_window),
-            ),
-        ),
+        fill_accept_out_cache_loc=(("PV13", "The path is taken for the front of the window.", _front_of_the_window),),
         fill_accept_target_cache_loc=(
             ("OWN-67", "Drafts are counted, not tokens.", _one_target_less),
             ("OWN-68", "Windows are as wide as a path.", edited('axes["node"]', "path_width(num_steps)")),

@@ -7,6 +7,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
 from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, states
+from specsim.properties.laws.links import links_of_chains
 from specsim.properties.operations.dflash import strategy as strategies
 from specsim.properties.strategies.limits import limits
 
@@ -75,16 +76,9 @@ def output_tokens_come_first(backend: Backend, case: Case) -> None:
 def a_block_is_accepted_up_to_its_first_disagreement(backend: Backend, case: Case) -> None:
     """The greedy walk along a chain counts the drafts before the first that is not the target's choice."""
     candidates, choices = case["candidates"], case["target_predict"]
-    num_requests, width = candidates.shape
-    alone = np.full((num_requests, width), -1, dtype=np.int64)
-    following = alone.copy()
-    following[:, :-1] = np.arange(1, width)
-    links = {
-        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
-        "retrieve_next_token": following,
-        "retrieve_next_sibling": alone,
-    }
-    walked = outputs_of(backend, "verify_tree_greedy", {**case, **links, "num_steps": width - 1})
+    width = candidates.shape[1]
+    case = {**links_of_chains(candidates), "target_predict": choices, "num_steps": width - 1}
+    walked = outputs_of(backend, "verify_tree_greedy", case)
     agrees = np.cumprod(candidates[:, 1:] == choices[:, :-1], axis=1, dtype=np.int64)
     drafts = agrees.sum(axis=1)
     require_equal("num_accepted_drafts", walked["num_accepted_drafts"], drafts)

@@ -80,11 +80,7 @@ MUTANTS = (
         ("OWN-1375", "Temperatures are left out.", _scored(temperature="1.0")),
         ("OWN-1376", "The temperature of the first request is everybody's.", _scored(temperature="temperature[0]")),
         ("OWN-1377", "Entries are cut into requests by nodes of a tree.", _cut_by_nodes),
-        (
-            "OWN-1378",
-            "A greedy request is scored as if it were certain.",
-            _scored(row="log_softmax(logits[at], warmth or 2.0**-20)"),
-        ),
+        ("OWN-1378", "A greedy request is scored as if it were certain.", _certain_if_greedy),
         ("OWN-1379", "Weights are taken of logits as they are.", _unsubtracted),
         ("OWN-1380", "Scores are relative to the best token.", _relative),
         ("OWN-1381", "Logits are reported.", _scored(row="logits[at].astype(np.float64) / (warmth or 1.0)")),

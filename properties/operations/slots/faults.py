@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Named, edits_of, given, mutants_by_operation, with_arguments
 from specsim.properties.mutants.tables import front_of_the_window, rows_of_the_batch
 
@@ -33,6 +32,8 @@ DIFFS = """
     - req_to_token[req_pool_indices[request], position]
     + req_to_token[req_pool_indices[request], position % req_to_token.shape[1]]
     @@ remap_accepted_slots
+    OWN-192 The root's slot is freed.
+    - evict_mask[node] = False => evict_mask[node] = place == 0
     OWN-191 Positions start after the verify, not before it.
     - req_to_token[req_pool_indices[request], seq_lens[request] + place] = out_cache_loc[node]
     + late = seq_lens[request] + (accept_index[request] >= 0).sum() + place
@@ -50,11 +51,6 @@ MUTANTS = (
         ),
         remap_accepted_slots=(
             ("OWN-190", "The first nodes of the tree are kept, as if the path were compacted.", _in_front),
-            (
-                "OWN-192",
-                "The root's slot is freed.",
-                edited("evict_mask[node] = False", "evict_mask[node] = place == 0"),
-            ),
         ),
     ),
     *edits_of(DIFFS),

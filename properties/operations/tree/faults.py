@@ -66,6 +66,8 @@ DIFFS = f"""
     - retrieve_next_token[request], retrieve_next_sibling[request] = tree.next_token, tree.next_sibling
     + unpruned = Topology.from_parents([NONE, *map(min, groups, range(num_nodes))])
     + retrieve_next_token[request], retrieve_next_sibling[request] = unpruned.next_token, unpruned.next_sibling
+    OWN-33 A position is length plus node number.
+    - np.array(tree.depths) => np.arange(num_nodes)
     OWN-34 Every request has the length of the first.
     - seq_lens[request] => seq_lens[request if mask_mode == TreeMaskMode.FULL_MASK else 0]
     OWN-35 Drafts are laid out over the root.
@@ -103,11 +105,6 @@ MUTANTS = (
             ("SYN2", "The last sibling is skipped.", _linked("pairwise(below)", "pairwise(below[:-1])")),
             ("SYN3", "A node points to its second child.", _linked("below[0]", "below[:2][-1]")),
             ("OWN-31", "Siblings are linked in descending order.", _siblings_descend),
-            (
-                "OWN-33",
-                "A position is length plus node number.",
-                edited("np.array(tree.depths)", "np.arange(num_nodes)"),
-            ),
             ("OWN-36", "Every request has the root of the first.", of_the_first("bonus_tokens")),
             ("OWN-38", "A node sees itself and its parent only.", _seeing("path[-2:]")),
             ("OWN-39", "The root is not seen.", _seeing("path[1:] or path")),

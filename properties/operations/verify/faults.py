@@ -102,11 +102,7 @@ MUTANTS = (
         ("OWN-392", "A link to a smaller number is taken for the end.", _link_to_a_smaller),
         ("OWN-397", "A sibling with a larger token ends the search.", _larger_ends),
         ("V16", "The first draft is accepted unverified.", _accepting(f"last and {_IS_OTHER}")),
-        (
-            "V03",
-            "A child is tested against its own row, not its parent's.",
-            _accepting(_IS_OTHER.replace("last", "node")),
-        ),
+        ("V03", "A child is tested against its own row, not its parent's.", _by_its_own_row),
         ("OWN-53", "Output is keyed by the child that follows.", _keyed_by_the_child),
         ("OWN-54", "The bonus token comes from the root's row.", _bonus_of_the_root),
         ("PV05", "The count of drafts is counted up in place by the bonus.", _bonus_counted),
