@@ -1,7 +1,9 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from dataclasses import dataclass
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,23 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require, require_kind, require_present
 from specsim.conformance.backend import Backend
+from specsim.contracts.contract import ArraySpec
 from specsim.contracts.rounding import is_rounded
+from specsim.operations import RECORDS
 from specsim.properties.property import OF_EAGLE, Property
+from specsim.properties.strategies import for_operation
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
+from specsim.validation.checking import check_call
 
 Case = dict[str, Any]
 Array = NDArray[Any]
+Counts = Mapping[str, Sequence[int]]
 
 __all__ = [
     "Array",
     "Case",
     "arrangements",
+    "batch_of",
     "block",
     "cut",
     "for_each",
@@ -38,8 +46,6 @@ __all__ = [
     "state_of_runs",
     "states",
     "take_blocks",
-    "take_requests",
-    "take_segments",
 ]
 
 
@@ -119,15 +125,6 @@ def take_blocks(values: Array, num_requests: int, requests: Sequence[int]) -> Ar
     return np.concatenate([values[:0], *(block(values, num_requests, request) for request in requests)])
 
 
-def take_requests(case: Case, names: Sequence[str], num_requests: int, requests: Sequence[int]) -> Case:
-    """Return the case with only some requests, in the order given; ``names`` are its request-major arrays."""
-    taken = dict(case)
-    for name in names:
-        if case[name] is not None:
-            taken[name] = take_blocks(case[name], num_requests, requests)
-    return taken
-
-
 def cut(values: Array, counts: Sequence[int]) -> list[Array]:
     """Return the segments of a flat array, of which each request has so many entries, one after another."""
     ends = np.cumsum(counts, dtype=np.int64).tolist()
@@ -139,51 +136,96 @@ def joined(parts: Sequence[Array]) -> Array:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def take_segments(values: Array, counts: Sequence[int], requests: Sequence[int]) -> Array:
-    """Return the segments of some requests of a flat array, in the order given."""
-    segments = cut(values, counts)
-    return np.concatenate([values[:0], *(segments[request] for request in requests)])
-
-
 def arrangements(num_requests: int) -> list[list[int]]:
     """Return batches to compare with the whole: reversed, rotated, and each request alone."""
     everyone = list(range(num_requests))
     return [everyone[::-1], everyone[1:] + everyone[:1], *([request] for request in everyone)]
 
 
+def batch_of(operation: str, case: Case, requests: Sequence[int], counts: Counts | None = None) -> Case:
+    """Return the call of some requests of a batch, in the order given; nodes that are numbered in it are renumbered.
+
+    What belongs to a request is what the table says: entries, or blocks, of an axis that begins with that of requests.
+    ``counts`` is how many entries each request has of those flat arrays, by name, of which not all have as many.
+    """
+    return _Taking.of(operation, case, requests, counts).batch(operation, case)
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """Which requests are taken of a batch of so many, what is ragged, the axis of requests, and nodes of each."""
+
+    requests: Sequence[int]
+    num_requests: int
+    counts: Counts
+    axis: str
+    num_nodes: int
+
+    @classmethod
+    def of(
+        cls, operation: str, case: Case, requests: Sequence[int], counts: Counts | None = None, axis: str = "request"
+    ) -> "_Taking":
+        """Return what takes requests of a call."""
+        axes = check_call(operation, case, values=False)
+        return cls(requests, axes[axis], counts or {}, axis, axes.get("node", 0))
+
+    def batch(self, operation: str, case: Case) -> Case:
+        """Return the call of the requests alone."""
+        arrays = RECORDS[operation].contract.arrays
+        return {**case, **{spec.name: self.part(spec, case[spec.name]) for spec in arrays if spec.name in case}}
+
+    def part(self, spec: ArraySpec, values: Any) -> Any:
+        """Return the part of an argument or an output that belongs to the requests."""
+        places = [place for place, axis in enumerate(spec.axes) if re.fullmatch(rf"{self.axis}(\*.*)?", axis)]
+        if values is None or not (places or spec.name in self.counts):
+            return values
+        if spec.each is not None:
+            return [entries[self.requests] for entries in values]
+        along = places[0] if places else 0
+        width = values.shape[along] // max(self.num_requests, 1)
+        owned = cut(np.arange(values.shape[along]), self.counts.get(spec.name, [width] * self.num_requests))
+        taken = np.take(values, joined([owned[request] for request in self.requests]), axis=along)
+        if spec.high != f"{self.axis}*node-1":
+            return taken
+        moves = [(new - old) * self.num_nodes for new, old in enumerate(self.requests)]
+        by_entry = np.repeat(moves, [len(owned[request]) for request in self.requests]).astype(taken.dtype)
+        return np.where(taken < 0, taken, taken + by_entry.reshape(-1, *[1] * (taken.ndim - 1)))
+
+
 def require_one_by_one(
     backend: Backend,
     operation: str,
     case: Case,
-    names: Sequence[str],
-    num_requests: int,
     outputs: Sequence[str],
     compare: Callable[[str, Any, Any], None] = require_equal,
-    counts: Mapping[str, Sequence[int]] | None = None,
+    counts: Counts | None = None,
+    axis: str = "request",
+    is_right: Callable[[str, Case, Case, Case], bool] | None = None,
 ) -> None:
-    """Raise AssertionError unless the outputs of a request are the same alone, and in any order of the batch.
+    """Raise AssertionError unless outputs of a request are the same alone, and in any order of the batch.
 
     Parameters
     ----------
-    names, outputs : sequence of str
-        The request-major arguments, and the outputs that are compared.
+    outputs : sequence of str
+        Those that are compared.
     compare : callable
         Compares a part of the whole output with that of a batch.
     counts : mapping or None
         How many entries each request has of those flat arrays, by name, of which not all have as many.
+    axis : str
+        What the table calls requests.
+    is_right : callable or None
+        Takes the operation, a batch, the outputs that are expected of it and those that it has, and returns whether it
+        is right although they differ.
     """
-    whole, ragged = outputs_of(backend, operation, case), counts or {}
-
-    def taken(values: Array, name: str, requests: Sequence[int]) -> Array:
-        if name in ragged:
-            return take_segments(values, ragged[name], requests)
-        return take_blocks(values, num_requests, requests)
-
-    for requests in arrangements(num_requests):
-        part = {name: taken(case[name], name, requests) for name in (*names, *ragged) if case.get(name) is not None}
-        got = outputs_of(backend, operation, {**case, **part})
-        for name in outputs:
-            compare(f"{name} of batch {requests}", got[name], taken(whole[name], name, requests))
+    whole, specs = outputs_of(backend, operation, case), {one.name: one for one in RECORDS[operation].contract.outputs}
+    for requests in arrangements(check_call(operation, case, values=False)[axis]):
+        taking = _Taking.of(operation, case, requests, counts, axis)
+        batch = taking.batch(operation, case)
+        got = outputs_of(backend, operation, batch)
+        expected = {name: taking.part(specs[name], whole[name]) for name in outputs if whole[name] is not None}
+        for name in () if is_right is not None and is_right(operation, batch, expected, got) else expected:
+            compare(f"{name} of batch {requests}", got[name], expected[name])
 
 
 def state(
@@ -199,8 +241,17 @@ def state(
 
 
 def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
-    """Return the properties of a group: of each its law, its strategy, its operations, and its number if it has one."""
-    return tuple(state(group, *one) for one in stated)
+    """Return the properties of a group.
+
+    Of each there is its law; its strategy, where that is not the one of its first operation; its operations, or the
+    name of the only one; and its number if it has one.
+    """
+    properties = []
+    for law, *rest in stated:
+        drawn, operations, *number = rest if callable(rest[0]) else (None, *rest)
+        names = (operations,) if isinstance(operations, str) else operations
+        properties.append(state(group, law, drawn or partial(for_operation, names[0]), names, *number))
+    return tuple(properties)
 
 
 def state_of_runs(

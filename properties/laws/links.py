@@ -13,12 +13,12 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     block,
     local_path,
     outputs_of,
     require,
     require_equal,
-    take_requests,
 )
 from specsim.properties.strategies.limits import limits
 
@@ -108,22 +108,15 @@ def walked(case: Case, outputs: Case, request: int) -> tuple[list[int], Array]:
 
 
 def require_walked_one_by_one(
-    backend: Backend, operation: str, case: Case, names: Sequence[str], compared: Sequence[int] | None = None
+    backend: Backend, operation: str, case: Case, compared: Sequence[int] | None = None
 ) -> None:
     """Raise AssertionError unless a tree has the same path and output alone, and in any order of the batch.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The request-major arguments, but for the numbers of the nodes.
-    compared : sequence of int or None
-        The requests that are compared; None for all of them.
+    ``compared`` are the requests that are compared; None for all of them.
     """
-    num_requests, num_nodes = case["candidates"].shape
     whole = outputs_of(backend, operation, case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, names, num_requests, requests)
-        part["retrieve_index"] = np.arange(len(requests) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
+    for requests in arrangements(len(case["candidates"])):
+        part = batch_of(operation, case, requests)
         got = outputs_of(backend, operation, part)
         for place, request in enumerate(requests):
             if compared is None or request in compared:

@@ -268,10 +268,10 @@ def chain_case(scenes: Sequence[ChainScene], drafts: Sequence[Outcome], counts: 
     tokens, proposals, targets = (list(column) for column in zip(*blocks, strict=True))
     lengths = np.repeat([len(draft) for draft in tokens], counts)
     return {
-        "draft_tokens": _tiled(tokens, counts),
+        "draft_tokens": tiled(tokens, counts),
         "cu_num_drafts": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        "draft_probs": None if scenes[0].certain is not None else _tiled(proposals, counts),
-        "target_probs": _tiled(targets, counts),
+        "draft_probs": None if scenes[0].certain is not None else tiled(proposals, counts),
+        "target_probs": tiled(targets, counts),
         "max_num_drafts": max(map(len, tokens)),
     }
 
@@ -303,6 +303,6 @@ def _chain_rows(scene: ChainScene, draft: Outcome) -> tuple[Array, Array, Array]
     )
 
 
-def _tiled(blocks: Sequence[Array], counts: Sequence[int]) -> Array:
+def tiled(blocks: Sequence[Array], counts: Sequence[int]) -> Array:
     """Return each block so many times in a row, one after another."""
     return np.concatenate([block for block, count in zip(blocks, counts, strict=True) for _ in range(count)])

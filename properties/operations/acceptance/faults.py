@@ -88,6 +88,8 @@ DIFFS = """
     + min(count_drafts(simulated_num_tokens), (accept_index[request] >= 0).sum() - 1)
 """
 
+_one_stream = with_arguments(seeds=lambda seeds: (seeds[:1].sum() + np.arange(len(seeds))) % 2**32)
+
 MUTANTS = (
     *mutants_of(
         "tree_speculative_sampling_target_only",
@@ -98,11 +100,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "generate_coins",
-        (
-            "V18",
-            "All requests draw from one stream.",
-            with_arguments(seeds=lambda seeds: (seeds[:1].sum() + np.arange(len(seeds))) % 2**32),
-        ),
+        ("V18", "All requests draw from one stream.", _one_stream),
         ("OWN-264", "The length is left out.", with_arguments(seq_lens=np.zeros_like)),
     ),
     *edits_of(DIFFS, first=_first, right=walk_tree),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,6 @@ from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, edits_of, given, mutants_of, with_arguments
 from specsim.properties.operations.acceptance.faults_chains import every_row_has_mass
 from specsim.reference.walks import Block, Coins, draw, walk_block
-
-_block = partial(edited, within=Block)
-
-
-def _is_below(count: str) -> str:
-    return f"decide.is_below(float(coins.each[{count} - 1]), self.chance_of({count}))"
 
 
 def left_by(share: str, within: Function = walk_block) -> Callable[[Function], Function]:
@@ -54,6 +47,14 @@ DIFFS = """
     OWN-4307 The share goes on from one request to the next.
     - walk_block => share_goes_on()
     @@ chain_block_verification in walks.Block
+    OWN-4300 The first coin that fails ends the walk.
+    - kept = len(self.tokens)
+    + fails = [float(coin) >= self.chance_of(count) for count, coin in enumerate(coins.each[: len(self.tokens)], 1)]
+    + kept = [*fails, True].index(True)
+    OWN-4301 The first coin that keeps a front ends the walk.
+    - kept = len(self.tokens)
+    + keeps = [float(coin) < self.chance_of(count) for count, coin in enumerate(coins.each[: len(self.tokens)], 1)]
+    + kept = next((count for count, is_kept in enumerate(keeps, 1) if is_kept), 0)
     OWN-4302 A coin at the chance keeps the front, at 0 too.
     - decide.is_below(float(coins.each[kept - 1]), self.chance_of(kept))
     + float(coins.each[kept - 1]) <= self.chance_of(kept)
@@ -94,32 +95,14 @@ DIFFS = """
     - arguments["target_probs"][first + request : last + request + 1] => arguments["target_probs"][first : last + 1]
 """
 
+_next_coins = with_arguments(uniform_samples=lambda coins: np.roll(coins, -1))
+
 MUTANTS = (
     *mutants_of(
         "chain_block_verification",
-        (
-            "OWN-4300",
-            "The first coin that fails ends the walk.",
-            _block(
-                "kept = len(self.tokens)",
-                f"kept = len([*takewhile(lambda count: {_is_below('count')}, range(1, len(self.tokens) + 1))])",
-            ),
-        ),
-        (
-            "OWN-4301",
-            "The first coin that keeps a front ends the walk.",
-            _block(
-                "kept = len(self.tokens)",
-                f"kept = next((count for count in range(1, len(self.tokens) + 1) if {_is_below('count')}), 0)",
-            ),
-        ),
         ("OWN-4313", "The last token is drawn from max(p - q, 0) without the share.", left_by("1.0")),
         ("OWN-4314", "The last token is drawn with the share of the next front.", left_by("block.shares[kept + 1]")),
-        (
-            "OWN-4320",
-            "Each coin is that of the next draft.",
-            with_arguments(uniform_samples=lambda coins: np.roll(coins, -1)),
-        ),
+        ("OWN-4320", "Each coin is that of the next draft.", _next_coins),
         ("OWN-4321", "Drafts count as certain.", with_arguments(draft_probs=None)),
         ("OWN-4322", "Rows that no block reads must have mass as well.", given(every_row_has_mass)),
     ),

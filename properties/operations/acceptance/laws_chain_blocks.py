@@ -5,16 +5,13 @@ from functools import partial
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, outputs_of, state
+from specsim.properties.laws.checks import Case, outputs_of
 from specsim.properties.laws.sampling_cells import BLOCK_SAMPLER
 from specsim.properties.operations.acceptance.chains import rows_of, sides_of, taken, with_copies
 from specsim.properties.operations.acceptance.decided import decide_block, decide_chain
 from specsim.properties.operations.acceptance.laws_chains import (
-    a_padded_tail_ends_the_draft,
-    absent_laws_mean_certain_drafts,
-    chains_are_sampled_one_by_one,
     drafts_and_one_token_come_out,
-    equal_laws_accept_every_draft,
+    of_probabilities,
     of_sampler,
     other_final_coins_accept_the_same_drafts,
     require_decided,
@@ -82,26 +79,22 @@ def coins_of_shorter_fronts_do_not_matter(sampler: str, backend: Backend, case: 
         require_same(sampler, backend, other, before, f"with coins of {coin} before")
 
 
-_BLOCK = (BLOCK_SAMPLER,)
-_state = partial(state, "chain_blocks")
-_of_blocks = partial(of_sampler, BLOCK_SAMPLER)
 _blocks = chain_block_verification
-_whole_blocks = partial(chain_block_verification, is_whole=True)
-_exact_blocks = partial(chain_block_verification, is_table=True)
+_whole_blocks = partial(_blocks, is_whole=True)
 _exact_drafts = partial(chain_speculative_sampling, is_table=True, is_whole=True)
+_of_blocks = partial(of_sampler, BLOCK_SAMPLER)
 _possible = _of_blocks(drafts_and_one_token_come_out, "blocks_output_drafts_and_one_token")
 _final_coin = _of_blocks(other_final_coins_accept_the_same_drafts, "final_coin_draws_the_token_after_the_block")
 
-PROPERTIES = (
-    _state(fronts_decide_as_stated, _exact_blocks, _BLOCK, "P08"),
-    _state(a_block_of_one_draft_is_judged_as_a_chain_is, _exact_drafts, _BLOCK, "P08"),
-    _state(_possible, _blocks, _BLOCK, "P07"),
-    _state(_of_blocks(equal_laws_accept_every_draft), _whole_blocks, _BLOCK, "P06"),
-    _state(_of_blocks(absent_laws_mean_certain_drafts), _whole_blocks, _BLOCK, "P63"),
-    _state(_of_blocks(a_padded_tail_ends_the_draft), _blocks, _BLOCK, "P37"),
-    _state(_of_blocks(rows_that_no_block_reads_do_not_matter), _whole_blocks, _BLOCK, "P09"),
-    _state(a_cut_block_is_that_of_its_first_drafts, _whole_blocks, _BLOCK, "P37"),
-    _state(_of_blocks(coins_of_shorter_fronts_do_not_matter), _blocks, _BLOCK, "P09"),
-    _state(_of_blocks(chains_are_sampled_one_by_one), _blocks, _BLOCK, "P31"),
-    _state(_final_coin, _blocks, _BLOCK, "P09"),
+PROPERTIES = of_probabilities(
+    "chain_blocks",
+    BLOCK_SAMPLER,
+    _blocks,
+    (fronts_decide_as_stated, partial(_blocks, is_table=True), BLOCK_SAMPLER, "P08"),
+    (a_block_of_one_draft_is_judged_as_a_chain_is, _exact_drafts, BLOCK_SAMPLER, "P08"),
+    (_possible, _blocks, BLOCK_SAMPLER, "P07"),
+    (_of_blocks(rows_that_no_block_reads_do_not_matter), _whole_blocks, BLOCK_SAMPLER, "P09"),
+    (a_cut_block_is_that_of_its_first_drafts, _whole_blocks, BLOCK_SAMPLER, "P37"),
+    (_of_blocks(coins_of_shorter_fronts_do_not_matter), _blocks, BLOCK_SAMPLER, "P09"),
+    (_final_coin, _blocks, BLOCK_SAMPLER, "P09"),
 )

@@ -5,11 +5,13 @@ Those that take the name of a sampler hold of each that is given chains.
 
 from collections.abc import Callable
 from functools import partial, wraps
+from typing import Any
 
 import numpy as np
+from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state
+from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, states
 from specsim.properties.laws.sampling_cells import BLOCK_SAMPLER, CHAIN_SAMPLER
 from specsim.properties.operations.acceptance.chains import (
     FINAL,
@@ -26,6 +28,7 @@ from specsim.properties.operations.acceptance.strategy_chains import (
     laws_that_round_apart,
     shares_of_fronts,
 )
+from specsim.properties.property import Property
 
 _SURE = 1 - 2.0**-16
 """Times it, no product in single precision rounds back to its factor."""
@@ -175,23 +178,33 @@ def of_sampler(sampler: str, law: Callable[[str, Backend, Case], object], name: 
     return holds
 
 
-_CHAIN = (CHAIN_SAMPLER,)
-_state = partial(state, "chains")
-_of_chains = partial(of_sampler, CHAIN_SAMPLER)
+def of_probabilities(
+    group: str, sampler: str, chains: Callable[..., SearchStrategy[Case]], *more: tuple[Any, ...]
+) -> tuple[Property, ...]:
+    """Return what holds of every sampler of chains from probabilities, and laws of one, each with its chains."""
+    whole = partial(chains, is_whole=True)
+    shared = (
+        (equal_laws_accept_every_draft, whole, "P06"),
+        (absent_laws_mean_certain_drafts, whole, "P63"),
+        (a_padded_tail_ends_the_draft, chains, "P37"),
+        (chains_are_sampled_one_by_one, chains, "P31"),
+    )
+    return states(group, *((of_sampler(sampler, law), drawn, sampler, number) for law, drawn, number in shared), *more)
+
+
 _chains = chain_speculative_sampling
-_whole_chains = partial(chain_speculative_sampling, is_whole=True)
-_exact_chains = partial(chain_speculative_sampling, is_table=True)
+_whole_chains = partial(_chains, is_whole=True)
+_of_chains = partial(of_sampler, CHAIN_SAMPLER)
 _possible = _of_chains(drafts_and_one_token_come_out, "chains_output_drafts_and_one_token")
 _unread_rows = _of_chains(rows_after_the_last_token_do_not_matter, "rows_behind_the_last_token_do_not_matter")
 
-PROPERTIES = (
-    _state(ratios_decide_as_stated, _exact_chains, _CHAIN, "P08"),
-    _state(_possible, _chains, _CHAIN, "P07"),
-    _state(a_rejection_that_leaves_nothing_draws_a_token, laws_that_round_apart, _CHAIN, "P07"),
-    _state(_of_chains(equal_laws_accept_every_draft), _whole_chains, _CHAIN, "P06"),
-    _state(_of_chains(absent_laws_mean_certain_drafts), _whole_chains, _CHAIN, "P63"),
-    _state(_of_chains(a_padded_tail_ends_the_draft), _chains, _CHAIN, "P37"),
-    _state(_unread_rows, _whole_chains, _CHAIN, "P09"),
-    _state(_of_chains(chains_are_sampled_one_by_one), _chains, _CHAIN, "P31"),
-    _state(_of_chains(final_coin_draws_the_token_after_the_drafts), _chains, _CHAIN, "P09"),
+PROPERTIES = of_probabilities(
+    "chains",
+    CHAIN_SAMPLER,
+    _chains,
+    (ratios_decide_as_stated, partial(_chains, is_table=True), CHAIN_SAMPLER, "P08"),
+    (_possible, _chains, CHAIN_SAMPLER, "P07"),
+    (a_rejection_that_leaves_nothing_draws_a_token, laws_that_round_apart, CHAIN_SAMPLER, "P07"),
+    (_unread_rows, _whole_chains, CHAIN_SAMPLER, "P09"),
+    (_of_chains(final_coin_draws_the_token_after_the_drafts), _chains, CHAIN_SAMPLER, "P09"),
 )

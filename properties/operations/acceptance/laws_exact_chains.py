@@ -1,6 +1,7 @@
 """The exact law of the chain sampler: integrated over the draft's own draws and over all coins, it is the target's."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
@@ -18,7 +19,7 @@ from specsim.properties.distribution import (
     require_same_law,
     shares,
 )
-from specsim.properties.laws.checks import require, state
+from specsim.properties.laws.checks import require, states
 from specsim.properties.laws.sampling_cells import (
     CHAIN_SAMPLER,
     TOKEN_BY_TOKEN,
@@ -34,38 +35,54 @@ Play = Callable[[Sequence[int], Sequence[Outcome], Sequence[Coins]], list[list[O
 """Runs drafts of scenes, which are given by their places, each once a row of its coins."""
 
 
-def playing(backend: Backend, scenes: Sequence[ChainScene]) -> Play:
+@dataclass(frozen=True)
+class Played:
+    """Scenes of one batch and what runs them.
+
+    Parameters
+    ----------
+    scenes : sequence of ChainScene
+        Chains over one vocabulary.
+    play : callable
+        Runs their drafts.
+    slack, slack_at_one : Fraction
+        How far from inner edges, and from 1, an implementation in float32 may be asked.
+    rule : ChainRule
+        How drafts are judged.
+    """
+
+    scenes: Sequence[ChainScene]
+    play: Play
+    slack: Fraction
+    slack_at_one: Fraction = NOTHING
+    rule: ChainRule = TOKEN_BY_TOKEN
+
+
+def playing(backend: Backend, scenes: Sequence[ChainScene]) -> Played:
     """Return what runs scenes from their probabilities."""
-    return lambda places, drafts, coins: play_chains(backend, [scenes[place] for place in places], drafts, coins)
+
+    def play(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
+        return play_chains(backend, [scenes[place] for place in places], drafts, coins)
+
+    return Played(scenes, play, slack_of(scenes[0].vocab_size))
 
 
-def laws_of_chains(
-    scenes: Sequence[ChainScene],
-    play: Play,
-    slack: Fraction,
-    slack_at_one: Fraction = NOTHING,
-    rule: ChainRule = TOKEN_BY_TOKEN,
-) -> list[list[tuple[Outcome, Fraction, Distribution]]]:
+def laws_of_chains(played: Played) -> list[list[tuple[Outcome, Fraction, Distribution]]]:
     """Return, for every scene, each draft with its chance and the exact law of what it emits; one batched call."""
-    drawn = [(place, draft, chance) for place, scene in enumerate(scenes) for draft, chance in scene.drafts()]
-    axes = [chain_axes(scenes[place], draft, rule) for place, draft, _ in drawn]
-    cells = [enumerate_cells(one, slack, slack_at_one) for one in axes]
-    emitted = play([place for place, _, _ in drawn], [draft for _, draft, _ in drawn], [one.coins for one in cells])
-    found: list[list[tuple[Outcome, Fraction, Distribution]]] = [[] for _ in scenes]
+    drawn = [(place, draft, chance) for place, scene in enumerate(played.scenes) for draft, chance in scene.drafts()]
+    axes = [chain_axes(played.scenes[place], draft, played.rule) for place, draft, _ in drawn]
+    cells = [enumerate_cells(one, played.slack, played.slack_at_one) for one in axes]
+    places, drafts, _ = zip(*drawn, strict=True)
+    emitted = played.play(places, drafts, [one.coins for one in cells])
+    found: list[list[tuple[Outcome, Fraction, Distribution]]] = [[] for _ in played.scenes]
     for (place, draft, chance), one, outcomes in zip(drawn, cells, emitted, strict=True):
         found[place].append((draft, chance, one.law_of(outcomes)))
     return found
 
 
-def require_chain_law(
-    scenes: Sequence[ChainScene],
-    play: Play,
-    slack: Fraction,
-    slack_at_one: Fraction = NOTHING,
-    rule: ChainRule = TOKEN_BY_TOKEN,
-) -> None:
+def require_chain_law(played: Played) -> None:
     """Raise AssertionError unless every chain, continued to its longest output, has the target's law, term by term."""
-    for scene, laws in zip(scenes, laws_of_chains(scenes, play, slack, slack_at_one, rule), strict=True):
+    for scene, laws in zip(played.scenes, laws_of_chains(played), strict=True):
         horizon = scene.num_drafts + 1
         law: Distribution = {}
         for _, chance, emitted in laws:
@@ -84,17 +101,17 @@ def describe(scene: ChainScene) -> str:
 
 def chain_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:
     """Over the draft's draws and all coins, accepted drafts and the token after them have the target's law."""
-    require_chain_law([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
+    require_chain_law(playing(backend, [scene]))
 
 
 def every_chain_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[ChainScene]) -> None:
     """In a ragged batch each chain emits the law of its own rows, padding of -1 or not."""
-    require_chain_law(scenes, playing(backend, scenes), slack_of(scenes[0].vocab_size))
+    require_chain_law(playing(backend, scenes))
 
 
 def acceptance_is_the_overlap(backend: Backend, scene: ChainScene) -> None:
     """As many drafts are accepted as can be one by one: each with the chance that target and proposal share."""
-    (laws,) = laws_of_chains([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
+    (laws,) = laws_of_chains(playing(backend, [scene]))
     for drafts in range(1, scene.num_drafts + 1):
         got = expected = NOTHING
         for draft, chance, law in laws:
@@ -112,7 +129,7 @@ def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) 
     """The first draft is accepted with chance sum min(p, q), and always when target and proposal are equal."""
     if not scene.num_drafts:
         return
-    (laws,) = laws_of_chains([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
+    (laws,) = laws_of_chains(playing(backend, [scene]))
     got = sum(
         (chance * weight for _, chance, law in laws for sequence, weight in law.items() if len(sequence) > 1), NOTHING
     )
@@ -122,30 +139,27 @@ def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) 
 
 def last_token_of_a_chain_is_independent_of_other_coins(backend: Backend, scene: ChainScene) -> None:
     """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
-    require_independent_last_tokens([scene], playing(backend, [scene]), slack_of(scene.vocab_size))
+    require_independent_last_tokens(playing(backend, [scene]))
 
 
-def require_independent_last_tokens(
-    scenes: Sequence[ChainScene],
-    play: Play,
-    slack: Fraction,
-    slack_at_one: Fraction = NOTHING,
-    rule: ChainRule = TOKEN_BY_TOKEN,
-) -> None:
+def require_independent_last_tokens(played: Played) -> None:
     """Raise AssertionError unless the final coin alone draws the last token, whatever the other coins were."""
-    for place, scene in enumerate(scenes):
+    for place, scene in enumerate(played.scenes):
         for draft, _ in scene.drafts():
-            axes = chain_axes(scene, draft, rule)
-            tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack, slack_at_one)
-            (emitted,) = play([place], [draft], [every_pair(tried, finals.coins)])
+            axes = chain_axes(scene, draft, played.rule)
+            tried = enumerate_cells(axes[:-1]).middles
+            finals = enumerate_cells(axes[-1:], played.slack, played.slack_at_one)
+            (emitted,) = played.play([place], [draft], [every_pair(tried, finals.coins)])
             for number, others in enumerate(tried.tolist()):
                 law = finals.law_of(emitted[number * len(finals.coins) : (number + 1) * len(finals.coins)])
                 accepted = {len(sequence) - 1 for sequence in law}
                 what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"
                 require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
                 (count,) = accepted
-                expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count, rule)}
-                require_same_law(f"last token of {what}", law, expected)
+                rest = last_shares(scene, draft, count, played.rule)
+                require_same_law(
+                    f"last token of {what}", law, {(*draft[:count], token): share for token, share in rest}
+                )
 
 
 def last_shares(
@@ -157,12 +171,11 @@ def last_shares(
     return [(token, end - start) for token, (start, end) in enumerate(zip(starts, ends, strict=True)) if end > start]
 
 
-_CHAIN = (CHAIN_SAMPLER,)
-
-PROPERTIES = (
-    state("sampling_chain_law", chain_emits_the_targets_law, chain_scenes, _CHAIN, "P02"),
-    state("sampling_chain_law", every_chain_of_a_batch_emits_its_own_law, chain_batches, _CHAIN, "P02"),
-    state("sampling_chain_law", acceptance_is_the_overlap, chain_scenes, _CHAIN, "P63"),
-    state("sampling_chain_law", first_draft_is_accepted_by_the_overlap, drawn_chains, _CHAIN, "P63"),
-    state("sampling_chain_law", last_token_of_a_chain_is_independent_of_other_coins, drawn_chains, _CHAIN, "P09"),
+PROPERTIES = states(
+    "sampling_chain_law",
+    (chain_emits_the_targets_law, chain_scenes, CHAIN_SAMPLER, "P02"),
+    (every_chain_of_a_batch_emits_its_own_law, chain_batches, CHAIN_SAMPLER, "P02"),
+    (acceptance_is_the_overlap, chain_scenes, CHAIN_SAMPLER, "P63"),
+    (first_draft_is_accepted_by_the_overlap, drawn_chains, CHAIN_SAMPLER, "P63"),
+    (last_token_of_a_chain_is_independent_of_other_coins, drawn_chains, CHAIN_SAMPLER, "P09"),
 )

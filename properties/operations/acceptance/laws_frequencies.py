@@ -97,14 +97,8 @@ def require_chain_frequencies(sampler: str, backend: Backend, scene: ChainScene,
 def trees_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tuple[TreeScene, int]) -> None:
     """On average a verify of a tree accepts as many drafts as the target chooses children in a row."""
     scene, seed = case
-    require_acceptance(
-        backend,
-        describe_tree(scene),
-        partial(play_tree, backend, scene),
-        seed,
-        mean_drafts(walk_law(scene)),
-        scene.num_steps,
-    )
+    play, expected = partial(play_tree, backend, scene), mean_drafts(walk_law(scene))
+    require_acceptance(backend, describe_tree(scene), play, seed, expected, scene.num_steps)
 
 
 def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tuple[ChainScene, int]) -> None:
@@ -113,28 +107,17 @@ def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tu
     Of an implementation that says so no more are wanted than equal a draw of the target's own.
     """
     scene, seed = case
-    require_acceptance(
-        backend,
-        describe_chain(scene),
-        partial(play_chain, backend, scene, seed),
-        seed,
-        mean_drafts(emission_law(scene, by_equal_draws=limits().accepts_equal_draws)),
-        scene.num_drafts,
-    )
+    expected = mean_drafts(emission_law(scene, by_equal_draws=limits().accepts_equal_draws))
+    play = partial(play_chain, backend, scene, seed)
+    require_acceptance(backend, describe_chain(scene), play, seed, expected, scene.num_drafts)
 
 
 def blocks_keep_no_fewer_drafts_than_their_shares(backend: Backend, case: tuple[ChainScene, int]) -> None:
     """On average a verify of a block keeps each front of the drafts with its share, or more often."""
     scene, seed = case
     kept = [chance * sum(shares_of_fronts(scene, draft)[1:], NOTHING) for draft, chance in scene.drafts()]
-    require_acceptance(
-        backend,
-        describe_chain(scene),
-        partial(play_chain, backend, scene, seed, sampler=SAMPLER_OF_BLOCKS),
-        seed,
-        sum(kept, NOTHING),
-        scene.num_drafts,
-    )
+    play = partial(play_chain, backend, scene, seed, sampler=SAMPLER_OF_BLOCKS)
+    require_acceptance(backend, describe_chain(scene), play, seed, sum(kept, NOTHING), scene.num_drafts)
 
 
 def play_tree(backend: Backend, scene: TreeScene, count: int, number: int) -> list[Outcome]:
@@ -265,10 +248,10 @@ def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
 
 PROPERTIES = states(
     "sampling_frequency_law",
-    (tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
-    (chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
-    (block_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_BLOCKS,), "P04"),
-    (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, (SAMPLER_OF_TREES,), "P63"),
-    (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, (SAMPLER_OF_CHAINS,), "P63"),
-    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, (SAMPLER_OF_BLOCKS,), "P63"),
+    (tree_frequencies_fit_the_targets_law, seeded_trees, SAMPLER_OF_TREES, "P04"),
+    (chain_frequencies_fit_the_targets_law, seeded_chains, SAMPLER_OF_CHAINS, "P04"),
+    (block_frequencies_fit_the_targets_law, seeded_chains, SAMPLER_OF_BLOCKS, "P04"),
+    (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, SAMPLER_OF_TREES, "P63"),
+    (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, SAMPLER_OF_CHAINS, "P63"),
+    (blocks_keep_no_fewer_drafts_than_their_shares, seeded_chains, SAMPLER_OF_BLOCKS, "P63"),
 )

@@ -23,17 +23,8 @@ from specsim.properties.operations.acceptance.strategy_trials import (
     sampled_request,
 )
 from specsim.properties.operations.compact.strategy import accepted
-from specsim.properties.strategies.arrays import (
-    LENGTH_DTYPES,
-    MAX_REQUESTS,
-    Arguments,
-    mostly,
-    overridden,
-)
-from specsim.properties.strategies.distributions import (
-    chances,
-    vocab_sizes,
-)
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, mostly, overridden
+from specsim.properties.strategies.distributions import chances, vocab_sizes
 from specsim.properties.strategies.limits import limits, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes

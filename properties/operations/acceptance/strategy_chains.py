@@ -1,6 +1,6 @@
 """Strategies of ragged chains and their probabilities, judged token by token or as a block."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -9,12 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.contracts.chains import (
-    block_draft_rows_read,
-    block_target_rows_read,
-    draft_rows_read,
-    target_rows_read,
-)
+from specsim.contracts.chains import block_draft_rows_read, block_target_rows_read, draft_rows_read, target_rows_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
@@ -46,13 +41,12 @@ RowsRead = Mapping[str, Callable[[Arguments], Array]]
 
 @dataclass(frozen=True)
 class Chain:
-    """One request of a ragged batch: drafted tokens, their coins and laws, the target's rows, and the final coin."""
+    """One request of a ragged batch: drafted tokens, coins with the final one, and the rows of both sides."""
 
     tokens: Array
     coins: Array
-    draft_probs: Array
-    target_probs: Array
-    final_coin: Array
+    draft: Array
+    target: Array
 
 
 @dataclass(frozen=True)
@@ -137,19 +131,27 @@ def chain_speculative_sampling(
     sizes = st.integers(0, most).map(lambda count: (count, most))
     one = st.tuples(sizes, chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
-    counts = [len(chain.tokens) for chain in requests]
     arguments = {
-        "draft_tokens": joined([chain.tokens for chain in requests], np.int64),
-        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
-        "uniform_samples": joined([chain.coins for chain in requests], np.float32),
-        "uniform_samples_for_final_sampling": np.array([chain.final_coin for chain in requests], dtype=np.float32),
-        "draft_probs": None if is_certain else joined([chain.draft_probs for chain in requests], np.float32, vocab),
-        "target_probs": joined([chain.target_probs for chain in requests], np.float32, vocab),
-        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
+        **draw(in_a_batch(requests)),
+        "draft_probs": None if is_certain else joined([chain.draft for chain in requests], np.float32, vocab),
+        "target_probs": joined([chain.target for chain in requests], np.float32, vocab),
     }
     unread = draw(st.sampled_from(UNREAD))
     is_whole = is_whole or limits().is_normalised
     return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, judged.rows_read)
+
+
+@composite
+def in_a_batch(draw: DrawFn, chains: Sequence[Chain]) -> Arguments:
+    """Draw the arguments of a ragged batch but for its rows; the longest draft may be longer than any that there is."""
+    counts = [len(chain.tokens) for chain in chains]
+    return {
+        "draft_tokens": joined([chain.tokens for chain in chains], np.int64),
+        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
+        "uniform_samples": joined([chain.coins[:-1] for chain in chains], np.float32),
+        "uniform_samples_for_final_sampling": np.array([chain.coins[-1] for chain in chains], dtype=np.float32),
+        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
+    }
 
 
 def chain_block_verification(
@@ -240,7 +242,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
     elif chance.coins == "low" and not rejects and not judged.has_trials:
         single = with_a_coin_of_0(single, source)
     _end_some(tokens, is_certain, source)
-    return Chain(tokens, single[:-1], draft, target, single[-1])
+    return Chain(tokens, single, draft, target)
 
 
 def _possible(tokens: Array, draft: Array) -> Array:
@@ -297,7 +299,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         coins[-1] = (ends[widest] + others[widest]) / 2
     single = np.clip(coins, 0, LARGEST_COIN).astype(np.float32)
     _end_some(tokens, is_certain, source)
-    return Chain(tokens, single[:-1], draft, target, single[-1])
+    return Chain(tokens, single, draft, target)
 
 
 def _rows_whose_share_shows(kind: str, vocab: int, source: Bulk) -> tuple[Array, Array]:

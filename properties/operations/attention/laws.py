@@ -50,7 +50,7 @@ def passes_are_made_one_by_one(backend: Backend, case: Case) -> None:
     width = case["num_draft_tokens"]
     sizes = {"tree_mask": [width * (length + width) for length in case["seq_lens"].tolist()]}
     made = ("page_table", "expand_cache_seqlens", "expand_page_table")
-    require_one_by_one(backend, _CASCADE, case, _ROWS, len(case["seq_lens"]), made, counts=sizes)
+    require_one_by_one(backend, _CASCADE, case, made, counts=sizes)
 
 
 def keys_are_prefix_and_window(backend: Backend, case: Case) -> None:
@@ -145,9 +145,6 @@ def _trees(draw: st.DrawFn) -> tuple[Case, list[Topology]]:
     return {**case, "tree_mask": np.concatenate([case["tree_mask"][:0], *masks])}, trees
 
 
-_cascade = strategies.verify_cascade_metadata
-_custom = strategies.verify_custom_mask_metadata
-_extend = strategies.verify_extend_metadata
 _idle = strategies.idle_attention_metadata
 
 
@@ -160,14 +157,14 @@ def _idle_rows(draw: st.DrawFn) -> Case:
 
 PROPERTIES = states(
     "attention",
-    (first_pass_is_the_prefix, _cascade, (_CASCADE,), "P51"),
-    (second_pass_is_the_ancestors, _trees, (_CASCADE,), "P16"),
-    (passes_are_made_one_by_one, _cascade, (_CASCADE,), "P31"),
-    (keys_are_prefix_and_window, _custom, (_CUSTOM,), "P51"),
-    (mask_is_continued_by_visible_entries, _custom, (_CUSTOM,), "P16"),
-    (keys_are_the_prefix_alone, _extend, (_EXTEND,), "P51"),
-    (mask_offsets_count_rows_of_prefix_and_window, _extend, (_EXTEND,), "P51"),
-    (idle_rows_have_one_query_and_plain_lengths, _idle, (_IDLE,), "P32"),
-    (an_idle_draft_of_a_chain_is_a_verify_of_one_token, _idle, (_IDLE, _VERIFY), "P32"),
+    (first_pass_is_the_prefix, _CASCADE, "P51"),
+    (second_pass_is_the_ancestors, _trees, _CASCADE, "P16"),
+    (passes_are_made_one_by_one, _CASCADE, "P31"),
+    (keys_are_prefix_and_window, _CUSTOM, "P51"),
+    (mask_is_continued_by_visible_entries, _CUSTOM, "P16"),
+    (keys_are_the_prefix_alone, _EXTEND, "P51"),
+    (mask_offsets_count_rows_of_prefix_and_window, _EXTEND, "P51"),
+    (idle_rows_have_one_query_and_plain_lengths, _IDLE, "P32"),
+    (an_idle_draft_of_a_chain_is_a_verify_of_one_token, (_IDLE, _VERIFY), "P32"),
     (idle_keys_are_those_of_a_ragged_extend, _idle_rows, (_IDLE, _RAGGED), "P32"),
 )

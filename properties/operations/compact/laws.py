@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
-from specsim.properties.operations.compact import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
@@ -78,11 +77,11 @@ def kv_moves_like_its_companions(backend: Backend, case: Case) -> None:
     counts = _lengths(accept_index).astype(np.int32)
     nodes = {"accept_index": accept_index, "out_cache_loc": window}
     asked = {"num_accepted_tokens": counts, "out_cache_loc": window, "num_steps": accept_index.shape[1] - 1}
-    pairs = {**outputs_of(backend, _SOURCES[0], nodes), **outputs_of(backend, _TARGETS[0], asked)}
-    moved = outputs_of(backend, _MOVE[0], {"kv_buffers": case["kv_buffers"], **pairs})["kv_buffers"]
+    pairs = {**outputs_of(backend, _SOURCES, nodes), **outputs_of(backend, _TARGETS, asked)}
+    moved = outputs_of(backend, _MOVE, {"kv_buffers": case["kv_buffers"], **pairs})["kv_buffers"]
     for number, (before, after) in enumerate(zip(case["kv_buffers"], moved, strict=True)):
         block = {"values": before[window], "accept_index": accept_index}
-        expected = outputs_of(backend, _COMPACT[0], block)["compacted"]
+        expected = outputs_of(backend, _COMPACT, block)["compacted"]
         for place, _ in _placed(accept_index, len(window)):
             require_equal(f"buffer {number} at slot {window[place]}", after[window[place]], expected[place])
 
@@ -175,26 +174,23 @@ def _lengths(accept_index: Array) -> Array:
     return np.asarray((accept_index >= 0).sum(axis=1))
 
 
-_GATHER = ("gather_accept_tokens",)
-_BONUS = ("fill_bonus_tokens",)
-_SOURCES = ("fill_accept_out_cache_loc",)
-_TARGETS = ("fill_accept_target_cache_loc",)
-_COMPACT = ("compact_accepted_to_front",)
-_MOVE = ("move_kv_cache",)
-_moves = strategies.move_kv_cache
+_SOURCES = "fill_accept_out_cache_loc"
+_TARGETS = "fill_accept_target_cache_loc"
+_COMPACT = "compact_accepted_to_front"
+_MOVE = "move_kv_cache"
 
 PROPERTIES = states(
     "compact",
-    (gathered_tokens_stop_at_the_sentinel, strategies.gather_accept_tokens, _GATHER, "P37"),
-    (bonus_is_the_last_output_token, strategies.fill_bonus_tokens, _BONUS, "P25"),
-    (bonus_follows_the_last_accepted_node, strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
-    (sources_are_the_slots_of_the_path, strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
-    (targets_are_the_front_of_the_window, strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
-    (front_holds_the_path, strategies.compact_accepted_to_front, _COMPACT, "P41"),
-    (node_numbers_compact_like_their_values, strategies.compact_accepted_to_front, _COMPACT, "P41"),
-    (kv_moves_like_its_companions, verified_windows, (*_SOURCES, *_TARGETS, *_COMPACT, *_MOVE), "P41"),
-    (move_reads_before_it_writes, _moves, _MOVE, "P41"),
-    (move_leaves_other_slots_alone, _moves, _MOVE, "P41"),
+    (gathered_tokens_stop_at_the_sentinel, "gather_accept_tokens", "P37"),
+    (bonus_is_the_last_output_token, "fill_bonus_tokens", "P25"),
+    (bonus_follows_the_last_accepted_node, ("gather_accept_tokens", "fill_bonus_tokens"), "P25"),
+    (sources_are_the_slots_of_the_path, _SOURCES, "P41"),
+    (targets_are_the_front_of_the_window, _TARGETS, "P41"),
+    (front_holds_the_path, _COMPACT, "P41"),
+    (node_numbers_compact_like_their_values, _COMPACT, "P41"),
+    (kv_moves_like_its_companions, verified_windows, (_SOURCES, _TARGETS, _COMPACT, _MOVE), "P41"),
+    (move_reads_before_it_writes, _MOVE, "P41"),
+    (move_leaves_other_slots_alone, _MOVE, "P41"),
     (move_back_restores, permuted_pools, _MOVE, "P41"),
-    (move_without_layers_does_nothing, _moves, _MOVE, "P32"),
+    (move_without_layers_does_nothing, _MOVE, "P32"),
 )

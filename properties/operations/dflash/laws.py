@@ -7,6 +7,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
 from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, states
+from specsim.properties.laws.links import links_of_chains
 from specsim.properties.operations.dflash import strategy as strategies
 from specsim.properties.strategies.limits import limits
 
@@ -75,16 +76,9 @@ def output_tokens_come_first(backend: Backend, case: Case) -> None:
 def a_block_is_accepted_up_to_its_first_disagreement(backend: Backend, case: Case) -> None:
     """The greedy walk along a chain counts the drafts before the first that is not the target's choice."""
     candidates, choices = case["candidates"], case["target_predict"]
-    num_requests, width = candidates.shape
-    alone = np.full((num_requests, width), -1, dtype=np.int64)
-    following = alone.copy()
-    following[:, :-1] = np.arange(1, width)
-    links = {
-        "retrieve_index": np.arange(candidates.size, dtype=np.int64).reshape(candidates.shape),
-        "retrieve_next_token": following,
-        "retrieve_next_sibling": alone,
-    }
-    walked = outputs_of(backend, "verify_tree_greedy", {**case, **links, "num_steps": width - 1})
+    width = candidates.shape[1]
+    case = {**links_of_chains(candidates), "target_predict": choices, "num_steps": width - 1}
+    walked = outputs_of(backend, "verify_tree_greedy", case)
     agrees = np.cumprod(candidates[:, 1:] == choices[:, :-1], axis=1, dtype=np.int64)
     drafts = agrees.sum(axis=1)
     require_equal("num_accepted_drafts", walked["num_accepted_drafts"], drafts)
@@ -123,17 +117,14 @@ def features_are_spread_over_the_layers(backend: Backend, case: tuple[int, int])
     require(tuple(got) == expected, "layers", got, expected)
 
 
-_PREPARE, _TABLE = ("prepare_block_draft",), ("block_draft_metadata",)
-_KEEP, _FILL = ("keep_top_k_exactly",), ("fill_block_tokens",)
-
 PROPERTIES = states(
     "dflash",
-    (a_block_is_the_root_and_masks, strategies.prepare_block_draft, _PREPARE, "P17"),
-    (a_block_sees_whole_pages_of_the_window, strategies.block_draft_metadata, _TABLE, "P42"),
-    (exactly_k_tokens_stay, strategies.keep_top_k_exactly, _KEEP, "P13"),
-    (a_request_that_keeps_all_leaves_every_row, strategies.keep_top_k_exactly, _KEEP, "P13"),
-    (output_tokens_come_first, strategies.fill_block_tokens, _FILL, "P25"),
-    (a_block_is_accepted_up_to_its_first_disagreement, strategies.chains, ("verify_tree_greedy",), "P22"),
-    (kept_pages_end_with_the_last_token, strategies.committed_blocks, ("align_evict_mask_to_page_size",), "P42"),
-    (features_are_spread_over_the_layers, strategies.layer_choices, ("target_feature_layers",)),
+    (a_block_is_the_root_and_masks, "prepare_block_draft", "P17"),
+    (a_block_sees_whole_pages_of_the_window, "block_draft_metadata", "P42"),
+    (exactly_k_tokens_stay, "keep_top_k_exactly", "P13"),
+    (a_request_that_keeps_all_leaves_every_row, "keep_top_k_exactly", "P13"),
+    (output_tokens_come_first, "fill_block_tokens", "P25"),
+    (a_block_is_accepted_up_to_its_first_disagreement, strategies.chains, "verify_tree_greedy", "P22"),
+    (kept_pages_end_with_the_last_token, strategies.committed_blocks, "align_evict_mask_to_page_size", "P42"),
+    (features_are_spread_over_the_layers, strategies.layer_choices, "target_feature_layers"),
 )

@@ -6,19 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.operations import RECORDS
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import (
-    Array,
-    Case,
-    arrangements,
-    outputs_of,
-    require,
-    require_equal,
-    states,
-    take_blocks,
-    take_requests,
-)
-from specsim.properties.operations.draft import strategy as strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, require_one_by_one, states
 from specsim.properties.operations.generated.ties import is_as_right
 from specsim.properties.strategies.limits import limits
 from specsim.properties.strategies.numbers import generators
@@ -174,12 +164,12 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
         probabilities = -np.sort(-random.integers(0, 9, (rows, topk)).astype(np.float32) / 8, axis=1)
         tokens = random.permutation(rows * topk).reshape(rows, topk) + 1000 * (step + 1)
         candidates = {"topk_p": probabilities, "topk_index": tokens, "hidden_states": hidden, "scores": scores}
-        selected = outputs_of(backend, _SELECT[0], {**candidates, "step_index": step, "topk": topk})
+        selected = outputs_of(backend, _SELECT, {**candidates, "step_index": step, "topk": topk})
         scores, hidden = selected["next_scores"], selected["next_hidden_states"].copy()
         hidden[:, step] = selected["input_ids"]
         for of_steps, name in zip(blocks.values(), ("score_block", "token_block", "parent_block"), strict=True):
             of_steps.append(selected[name])
-    organized = outputs_of(backend, _ORGANIZE[0], {**blocks, "num_draft_tokens": case["num_draft_tokens"]})
+    organized = outputs_of(backend, _ORGANIZE, {**blocks, "num_draft_tokens": case["num_draft_tokens"]})
     for request in range(case["num_requests"]):
         paths = _paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
@@ -193,30 +183,14 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
 
 def requests_are_organized_one_by_one(backend: Backend, case: Case) -> None:
     """What is kept of a request does not depend on the batch."""
-    names = ("score_list", "token_list", "parents_list")
-    num_requests = len(case["token_list"][0])
-    whole = outputs_of(backend, "organize_draft_results", case)
-    for requests in arrangements(num_requests):
-        part = {**case, **{name: [entry[requests] for entry in case[name]] for name in names}}
-        got = outputs_of(backend, "organize_draft_results", part)
-        expected = {name: value[requests] for name, value in whole.items()}
-        for name in got if not is_as_right("organize_draft_results", part, expected, got) else ():
-            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+    parts = ("parent_list", "top_scores_index", "draft_tokens")
+    require_one_by_one(backend, _ORGANIZE, case, parts, is_right=is_as_right)
 
 
 def requests_are_selected_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request do not depend on the batch."""
-    topk = case["topk"]
-    names = ("topk_p", "topk_index", "hidden_states", "scores")
-    num_requests = len(case["topk_p"]) // (1 if case["step_index"] == 0 else topk)
-    whole = outputs_of(backend, "select_top_k_tokens", case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, names, num_requests, requests)
-        got = outputs_of(backend, "select_top_k_tokens", part)
-        there = [name for name, value in got.items() if value is not None]
-        expected = {name: take_blocks(whole[name], num_requests, requests) for name in there}
-        for name in there if not is_as_right("select_top_k_tokens", part, expected, got) else ():
-            require_equal(f"{name} of requests {requests}", got[name], expected[name])
+    outputs = [spec.name for spec in RECORDS[_SELECT].contract.outputs]
+    require_one_by_one(backend, _SELECT, case, outputs, is_right=is_as_right)
 
 
 def _candidates(selected: dict[str, Any], case: Case, request: int) -> Array:
@@ -298,34 +272,27 @@ def _path_of_beam(
     return path[::-1]
 
 
-_TOPK = ("fast_topk",)
-_MAP = ("map_hot_tokens",)
-_SELECT = ("select_top_k_tokens",)
-_ORGANIZE = ("organize_draft_results",)
+_SELECT = "select_top_k_tokens"
+_ORGANIZE = "organize_draft_results"
 
 PROPERTIES = states(
     "draft",
-    (topk_descends_with_ties_by_lower_index, strategies.fast_topk, _TOPK, "P20"),
-    (topk_values_stand_at_their_index, strategies.fast_topk, _TOPK, "P20"),
-    (topk_leaves_nothing_better, strategies.fast_topk, _TOPK, "P20"),
-    (scores_multiply_along_the_path, strategies.select_top_k_tokens, _SELECT, "P20"),
-    (beams_are_the_best_candidates, strategies.select_top_k_tokens, _SELECT, "P20"),
-    (parent_ids_name_the_beams, strategies.select_top_k_tokens, _SELECT, "P20"),
-    (candidates_keep_their_order, strategies.select_top_k_tokens, _SELECT),
-    (hidden_states_follow_the_parent, strategies.select_top_k_tokens, _SELECT, "P49"),
-    (requests_are_selected_one_by_one, strategies.select_top_k_tokens, _SELECT, "P31"),
-    (kept_candidates_are_the_best, strategies.organize_draft_results, _ORGANIZE, "P20"),
-    (kept_tokens_stand_at_their_flat_ids, strategies.organize_draft_results, _ORGANIZE),
-    (parent_list_leaves_out_the_last_step, strategies.organize_draft_results, _ORGANIZE),
-    (requests_are_organized_one_by_one, strategies.organize_draft_results, _ORGANIZE, "P31"),
-    (
-        chain_path_equals_the_general_path,
-        strategies.organize_chain_draft_results,
-        ("organize_chain_draft_results", *_ORGANIZE),
-        "P21",
-    ),
-    (kept_paths_are_whole, whole_drafts, (*_SELECT, *_ORGANIZE), "P20"),
-    (identity_map_changes_nothing, strategies.map_hot_tokens, _MAP, "P50"),
-    (hot_map_reads_the_table, strategies.map_hot_tokens, _MAP, "P50"),
-    (hot_maps_compose, permuted_vocabularies, _MAP, "P50"),
+    (topk_descends_with_ties_by_lower_index, "fast_topk", "P20"),
+    (topk_values_stand_at_their_index, "fast_topk", "P20"),
+    (topk_leaves_nothing_better, "fast_topk", "P20"),
+    (scores_multiply_along_the_path, _SELECT, "P20"),
+    (beams_are_the_best_candidates, _SELECT, "P20"),
+    (parent_ids_name_the_beams, _SELECT, "P20"),
+    (candidates_keep_their_order, _SELECT),
+    (hidden_states_follow_the_parent, _SELECT, "P49"),
+    (requests_are_selected_one_by_one, _SELECT, "P31"),
+    (kept_candidates_are_the_best, _ORGANIZE, "P20"),
+    (kept_tokens_stand_at_their_flat_ids, _ORGANIZE),
+    (parent_list_leaves_out_the_last_step, _ORGANIZE),
+    (requests_are_organized_one_by_one, _ORGANIZE, "P31"),
+    (chain_path_equals_the_general_path, ("organize_chain_draft_results", _ORGANIZE), "P21"),
+    (kept_paths_are_whole, whole_drafts, (_SELECT, _ORGANIZE), "P20"),
+    (identity_map_changes_nothing, "map_hot_tokens", "P50"),
+    (hot_map_reads_the_table, "map_hot_tokens", "P50"),
+    (hot_maps_compose, permuted_vocabularies, "map_hot_tokens", "P50"),
 )

@@ -5,7 +5,15 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, given, mutants_by_operation, returning, with_outputs
+from specsim.properties.mutants.record import (
+    Function,
+    Named,
+    edits_of,
+    given,
+    mutants_by_operation,
+    returning,
+    with_outputs,
+)
 from specsim.properties.mutants.tables import rows_of_the_batch, slots_for_pages
 
 BLOCK = 64
@@ -33,51 +41,9 @@ def _without_the_partial_page(outputs: Named, arguments: Named) -> None:
 
 _step_first = edited("(request * topk + beam) * num_steps + step", "(request * num_steps + step) * topk + beam")
 _past_the_bonus = _written("slots[(length + 1 + beam * num_steps + step) % len(slots)]")
-_clamped_to_the_row = edited(
-    'check_call("assign_draft_cache_locs", locals())',
-    '{**locals(), "request": len(seq_lens)}',
-    "req_to_token[req_pool_indices[request]]",
-    'np.pad(req_to_token[req_pool_indices[request]], (0, topk * (num_steps + 2 * page_size)), mode="edge")',
-)
-_narrow_rows = edited(
-    "slots = req_to_token[req_pool_indices[request]]",
-    """
-    slots = req_to_token[req_pool_indices[request]]
-    narrow = np.roll(req_to_token, -req_pool_indices[request] * (int(max(seq_lens)) + num_steps + topk - 1)).reshape(-1)
-    """,
-    "slots[length + beam * stride + step]",
-    "narrow[(length + beam * stride + step) % narrow.size]",
-)
 _side_by_side = _written("slots[length + beam * num_steps + step]")
 _no_tail = _written("slots[length + beam * ceil_to(num_steps, page_size_of_beams(topk, page_size)) + step]")
 _without_holes = _written("slots[length + beam * stride + step - (length - base if beam else 0)]")
-_copies_turned = edited(
-    "AssignDraftCacheLocsOutputs(out_cache_loc, source_slots, target_slots)",
-    "AssignDraftCacheLocsOutputs(out_cache_loc, target_slots, source_slots)",
-)
-_by_the_first_request = edited(
-    _COPIED, "length if beam > 0 and seq_lens[0] % page_size_of_beams(topk, page_size) else base"
-)
-_last_pair_repeated = edited(
-    "copied += 1",
-    """
-    copied += 1
-    source_slots[copied:], target_slots[copied:] = source_slots[copied - 1], target_slots[copied - 1]
-    """,
-)
-_length_advanced = edited(
-    "slots[:length]",
-    "slots[: length + step]",
-    "slots[first : first + step + 1]",
-    "slots[first + step : first + step + 1]",
-)
-_starts_without_topk = edited(
-    "kv_indices[step, end : end + len(visible)] = visible",
-    """
-    start = end - (topk - 1) * int(seq_lens[:request].sum())
-    kv_indices[step, start : start + len(visible)] = visible
-    """,
-)
 _consecutive_pages = edited("slots[first + page * page_size] // page_size", "slots[first] // page_size + page")
 _tail_read_twice = edited("cache_seqlens[request] = base", "cache_seqlens[request] = length")
 _step_major = edited("row * num_steps + step", "step * step_cache_loc.shape[1] + row")
@@ -85,41 +51,71 @@ _first_block_repeated = edited("slots[:length]", f"slots[np.arange(length) % {BL
 _without_the_tail = edited("length - base + step + 1", "step + 1")
 _one_query_a_request = edited("cu_seqlens_q[request] + topk", "cu_seqlens_q[request] + 1")
 
-MUTANTS = mutants_by_operation(
-    assign_draft_cache_locs=(
-        ("OWN-22", "Slots are listed step first.", _step_first),
-        ("OWN-23", "Slots start one position late.", _past_the_bonus),
-        ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
-        ("D11", "Positions past the row are clamped to its last slot instead of being refused.", _clamped_to_the_row),
-        ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", _narrow_rows),
-        ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
-        ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
-        ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
-        ("OWN-727", "Copies go from the beams to the text.", _copies_turned),
-        ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),
-        ("OWN-729", "The first request decides whether anything is copied.", _by_the_first_request),
-        ("OWN-730", "The last pair fills the surplus.", _last_pair_repeated),
+DIFFS = """
+    @@ assign_draft_cache_locs
+    D11 Positions past the row are clamped to its last slot instead of being refused.
+    - check_call("assign_draft_cache_locs", locals()) => {**locals(), "request": len(seq_lens)}
+    - req_to_token[req_pool_indices[request]]
+    + np.pad(req_to_token[req_pool_indices[request]], (0, topk * (num_steps + 2 * page_size)), mode="edge")
+    K03 A row is as wide as one beam needs, so beams spill into the next row.
+      slots = req_to_token[req_pool_indices[request]]
+    + width = int(max(seq_lens)) + num_steps + topk - 1
+    + narrow = np.roll(req_to_token, -req_pool_indices[request] * width).reshape(-1)
+    - slots[length + beam * stride + step] => narrow[(length + beam * stride + step) % narrow.size]
+    OWN-727 Copies go from the beams to the text.
+    - AssignDraftCacheLocsOutputs(out_cache_loc, source_slots, target_slots)
+    + AssignDraftCacheLocsOutputs(out_cache_loc, target_slots, source_slots)
+    OWN-729 The first request decides whether anything is copied.
+    - length if beam > 0 else base
+    + length if beam > 0 and seq_lens[0] % page_size_of_beams(topk, page_size) else base
+    OWN-730 The last pair fills the surplus.
+      copied += 1
+    + source_slots[copied:], target_slots[copied:] = source_slots[copied - 1], target_slots[copied - 1]
+    @@ generate_draft_decode_kv_indices
+    OWN-29 The committed length has advanced with the steps.
+    - slots[:length] => slots[: length + step]
+    - slots[first : first + step + 1] => slots[first + step : first + step + 1]
+    OWN-30 Lists start where one beam a request would put them.
+    - kv_indices[step, end : end + len(visible)] = visible
+    + start = end - (topk - 1) * int(seq_lens[:request].sum())
+    + kv_indices[step, start : start + len(visible)] = visible
+"""
+
+MUTANTS = (
+    *mutants_by_operation(
+        assign_draft_cache_locs=(
+            ("OWN-22", "Slots are listed step first.", _step_first),
+            ("OWN-23", "Slots start one position late.", _past_the_bonus),
+            ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
+            ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
+            ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
+            ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
+            ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),
+        ),
+        per_step_draft_out_cache_loc=(
+            ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
+            ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
+        ),
+        generate_draft_decode_kv_indices=(
+            ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
+            ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
+            ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
+            (
+                "G01",
+                "The buffer holds one beam a request, and what lies past it is lost.",
+                returning(_buffer_without_topk),
+            ),
+            ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
+        ),
+        draft_decode_cascade_metadata=(
+            ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
+            ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
+            ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),
+            ("OWN-734", "The first pass reads the end of the text, too.", _tail_read_twice),
+            ("OWN-735", "Every beam reads the pages of the first.", edited(f"beam * {_STRIDE}", "0")),
+            ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
+            ("OWN-737", "Each request has one query, not one a beam.", _one_query_a_request),
+        ),
     ),
-    per_step_draft_out_cache_loc=(
-        ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
-        ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
-    ),
-    generate_draft_decode_kv_indices=(
-        ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
-        ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
-        ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
-        ("OWN-29", "The committed length has advanced with the steps.", _length_advanced),
-        ("OWN-30", "Lists start where one beam a request would put them.", _starts_without_topk),
-        ("G01", "The buffer holds one beam a request, and what lies past it is lost.", returning(_buffer_without_topk)),
-        ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
-    ),
-    draft_decode_cascade_metadata=(
-        ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
-        ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
-        ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),
-        ("OWN-734", "The first pass reads the end of the text, too.", _tail_read_twice),
-        ("OWN-735", "Every beam reads the pages of the first.", edited(f"beam * {_STRIDE}", "0")),
-        ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
-        ("OWN-737", "Each request has one query, not one a beam.", _one_query_a_request),
-    ),
+    *edits_of(DIFFS),
 )

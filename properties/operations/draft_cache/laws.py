@@ -7,11 +7,11 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     outputs_of,
     require_equal,
     require_one_by_one,
     states,
-    take_requests,
 )
 from specsim.properties.operations.draft_cache import strategy as strategies
 
@@ -21,7 +21,7 @@ def beams_follow_one_another(backend: Backend, case: Case) -> None:
 
     On a page of its own a beam leaves out as many slots as the text has on its last page.
     """
-    slots = outputs_of(backend, _ASSIGN[0], case)["out_cache_loc"].reshape(-1, case["num_steps"])
+    slots = outputs_of(backend, _ASSIGN, case)["out_cache_loc"].reshape(-1, case["num_steps"])
     for request, row in enumerate(case["req_pool_indices"].tolist()):
         for beam, first in enumerate(_first_positions(case, request)):
             expected = case["req_to_token"][row, first : first + case["num_steps"]]
@@ -30,7 +30,7 @@ def beams_follow_one_another(backend: Backend, case: Case) -> None:
 
 def copies_bring_the_end_of_the_text_to_each_beam(backend: Backend, case: Case) -> None:
     """What the text has on its last page is copied to the front of every other beam's first page, in that order."""
-    outputs = outputs_of(backend, _ASSIGN[0], case)
+    outputs = outputs_of(backend, _ASSIGN, case)
     pairs: list[tuple[int, int]] = []
     for request, row in enumerate(case["req_pool_indices"].tolist()):
         slots, (length, *others) = case["req_to_token"][row], _first_positions(case, request)
@@ -97,12 +97,12 @@ def beams_read_what_they_wrote(backend: Backend, case: Case) -> None:
 
 def pages_hold_what_the_list_names(backend: Backend, case: Case) -> None:
     """Read page by page, prefix and own entries are those that are listed slot by slot, once the copies are made."""
-    got = outputs_of(backend, _CASCADE[0], case)
-    copies = outputs_of(backend, _ASSIGN[0], _assignment(case))
+    got = outputs_of(backend, _CASCADE, case)
+    copies = outputs_of(backend, _ASSIGN, _assignment(case))
     source_of = dict(zip(copies["target_slots"].tolist(), copies["source_slots"].tolist(), strict=True))
     asked = {name: value for name, value in case.items() if name != "max_prefix_len"}
     asked["positions"] = np.repeat(case["seq_lens"], case["topk"]).astype(np.int64)
-    listed = outputs_of(backend, _GENERATE[0], asked)
+    listed = outputs_of(backend, _GENERATE, asked)
     for step in range(case["num_steps"]):
         for beam in range(len(asked["positions"])):
             request = beam // case["topk"]
@@ -117,7 +117,7 @@ def pages_hold_what_the_list_names(backend: Backend, case: Case) -> None:
 
 def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
     """The first pass ends with a page, and each request's beams are its queries; what no pass reads is page 0."""
-    got = outputs_of(backend, _CASCADE[0], case)
+    got = outputs_of(backend, _CASCADE, case)
     page_size, lengths = case["page_size"], case["seq_lens"].astype(np.int64)
     require_equal("cu_seqlens_q", got["cu_seqlens_q"], np.arange(len(lengths) + 1) * case["topk"])
     require_equal("cache_seqlens", got["cache_seqlens"], lengths - lengths % page_size)
@@ -129,16 +129,8 @@ def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
 
 def passes_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's part of both passes is the same alone, and in any order of the batch."""
-    num_requests, topk = len(case["seq_lens"]), case["topk"]
-    whole = outputs_of(backend, _CASCADE[0], case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
-        got = outputs_of(backend, _CASCADE[0], part)
-        beams = [request * topk + beam for request in requests for beam in range(topk)]
-        for name in ("cache_seqlens", "page_table"):
-            require_equal(f"{name} of {requests}", got[name], whole[name][requests])
-        require_equal(f"own pages of {requests}", got["expand_page_table"], whole["expand_page_table"][beams])
-        require_equal(f"own keys of {requests}", got["expand_cache_seqlens"], whole["expand_cache_seqlens"][:, beams])
+    parts = ("cache_seqlens", "page_table", "expand_page_table", "expand_cache_seqlens")
+    require_one_by_one(backend, _CASCADE, case, parts)
 
 
 def _assignment(case: Case) -> Case:
@@ -159,8 +151,7 @@ def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's draft slots are the same alone, and in any order of the batch."""
-    names = ("req_pool_indices", "seq_lens")
-    require_one_by_one(backend, _ASSIGN[0], case, names, len(case["seq_lens"]), ["out_cache_loc"])
+    require_one_by_one(backend, _ASSIGN, case, ["out_cache_loc"])
 
 
 def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
@@ -168,7 +159,7 @@ def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     num_requests, topk = len(case["seq_lens"]), case["topk"]
     whole = outputs_of(backend, "generate_draft_decode_kv_indices", case)
     for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens", "positions"), num_requests, requests)
+        part = batch_of("generate_draft_decode_kv_indices", case, requests)
         got = outputs_of(backend, "generate_draft_decode_kv_indices", part)
         for step in range(case["num_steps"]):
             place = 0
@@ -180,28 +171,21 @@ def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
                 place += len(expected)
 
 
-_ASSIGN = ("assign_draft_cache_locs",)
-_PER_STEP = ("per_step_draft_out_cache_loc",)
-_GENERATE = ("generate_draft_decode_kv_indices",)
-_CASCADE = ("draft_decode_cascade_metadata",)
-_lists = strategies.generate_draft_decode_kv_indices
+_ASSIGN = "assign_draft_cache_locs"
+_GENERATE = "generate_draft_decode_kv_indices"
+_CASCADE = "draft_decode_cascade_metadata"
 
 PROPERTIES = states(
     "draft_cache",
-    (beams_follow_one_another, strategies.assign_draft_cache_locs, _ASSIGN, "P51"),
-    (copies_bring_the_end_of_the_text_to_each_beam, strategies.assign_draft_cache_locs, _ASSIGN, "P42"),
-    (draft_slots_do_not_depend_on_the_batch, strategies.assign_draft_cache_locs, _ASSIGN, "P31"),
-    (steps_transpose_the_slots, strategies.per_step_draft_out_cache_loc, _PER_STEP),
-    (kv_indptr_counts_prefix_and_steps, _lists, _GENERATE, "P51"),
-    (beams_read_the_prefix, _lists, _GENERATE, "P40"),
-    (beams_read_what_they_wrote, _lists, (*_GENERATE, *_ASSIGN, *_PER_STEP), "P40"),
-    (kv_lists_do_not_depend_on_the_batch, _lists, _GENERATE, "P31"),
-    (
-        pages_hold_what_the_list_names,
-        strategies.draft_decode_cascade_metadata,
-        (*_CASCADE, *_GENERATE, *_ASSIGN),
-        "P42",
-    ),
-    (the_first_pass_has_whole_pages, strategies.draft_decode_cascade_metadata, _CASCADE, "P42"),
-    (passes_do_not_depend_on_the_batch, strategies.draft_decode_cascade_metadata, _CASCADE, "P31"),
+    (beams_follow_one_another, _ASSIGN, "P51"),
+    (copies_bring_the_end_of_the_text_to_each_beam, _ASSIGN, "P42"),
+    (draft_slots_do_not_depend_on_the_batch, _ASSIGN, "P31"),
+    (steps_transpose_the_slots, "per_step_draft_out_cache_loc"),
+    (kv_indptr_counts_prefix_and_steps, _GENERATE, "P51"),
+    (beams_read_the_prefix, _GENERATE, "P40"),
+    (beams_read_what_they_wrote, (_GENERATE, _ASSIGN, "per_step_draft_out_cache_loc"), "P40"),
+    (kv_lists_do_not_depend_on_the_batch, _GENERATE, "P31"),
+    (pages_hold_what_the_list_names, (_CASCADE, _GENERATE, _ASSIGN), "P42"),
+    (the_first_pass_has_whole_pages, _CASCADE, "P42"),
+    (passes_do_not_depend_on_the_batch, _CASCADE, "P31"),
 )

@@ -8,20 +8,19 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Case,
     arrangements,
+    batch_of,
     cut,
     outputs_of,
     require_equal,
     require_one_by_one,
     states,
-    take_blocks,
 )
-from specsim.properties.operations.extend import strategy as strategies
 from specsim.properties.strategies.numbers import generators
 
 
 def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
     """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
-    rotated = outputs_of(backend, "rotate_prefill_input_ids", case)["rotated_input_ids"]
+    rotated = outputs_of(backend, _ROTATE, case)["rotated_input_ids"]
     lens = case["extend_lens"].tolist()
     for request, (got, prompt) in enumerate(
         zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
@@ -40,7 +39,7 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
     for asked in (whole, chunked):
         asked["extend_lens"] = np.array(asked["extend_lens"], dtype=np.int32)
         asked["tail_tokens"] = np.array(asked["tail_tokens"], dtype=np.int64)
-        rotated.append(outputs_of(backend, "rotate_prefill_input_ids", asked)["rotated_input_ids"])
+        rotated.append(outputs_of(backend, _ROTATE, asked)["rotated_input_ids"])
     require_equal("the chunks' input", rotated[1], rotated[0])
     require_equal("the whole prompt's input", rotated[0], [*prompt[1:], case["tail"]])
 
@@ -48,13 +47,13 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
 def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A prompt rotates alike alone, and in any order of the batch."""
     lens = case["extend_lens"].tolist()
-    flat, names = {"input_ids": lens, "rotated_input_ids": lens}, ("extend_lens", "tail_tokens")
-    require_one_by_one(backend, _ROTATE[0], case, names, len(lens), ["rotated_input_ids"], counts=flat)
+    flat = {"input_ids": lens, "rotated_input_ids": lens}
+    require_one_by_one(backend, _ROTATE, case, ["rotated_input_ids"], counts=flat)
 
 
 def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
     """Every request has one row a tree node, at consecutive positions from its committed length."""
-    positions = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)["positions"]
+    positions = outputs_of(backend, _PREPARE, case)["positions"]
     width = case["num_draft_tokens"]
     expected = np.asarray(case["seq_lens"], dtype=np.int64)[:, None] + np.arange(width)
     require_equal("positions", positions, expected.reshape(-1))
@@ -62,7 +61,7 @@ def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
 
 def selected_row_is_the_last_output_token(backend: Backend, case: Case) -> None:
     """The selected row lies in the request's block, at the place of its last output token."""
-    selected = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)["select_index"]
+    selected = outputs_of(backend, _PREPARE, case)["select_index"]
     width = case["num_draft_tokens"]
     require_equal("the request of the selected row", selected // width, np.arange(len(selected)))
     require_equal("the rows up to the selected one", selected % width + 1, case["num_accepted_tokens"])
@@ -70,7 +69,7 @@ def selected_row_is_the_last_output_token(backend: Backend, case: Case) -> None:
 
 def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> None:
     """The forward sees as many keys as the last row's position needs."""
-    prepared = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)
+    prepared = outputs_of(backend, _PREPARE, case)
     last = prepared["positions"].reshape(len(case["seq_lens"]), case["num_draft_tokens"])[:, -1]
     require_equal("forward_seq_lens", prepared["forward_seq_lens"], last + 1)
     committed = np.asarray(case["seq_lens"], dtype=np.int64)
@@ -80,15 +79,12 @@ def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> No
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """Positions and lengths of a request are the same alone, and in any order of the batch."""
-    num_requests, width = len(case["seq_lens"]), case["num_draft_tokens"]
-    whole = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", case)
-    for requests in arrangements(num_requests):
-        part = {**case, **{name: case[name][requests] for name in ("seq_lens", "num_accepted_tokens")}}
-        got = outputs_of(backend, "prepare_for_extend_to_fill_draft_kvcache", part)
-        for name in ("positions", "forward_seq_lens"):
-            require_equal(f"{name} of {requests}", got[name], take_blocks(whole[name], num_requests, requests))
-        selected = whole["select_index"][requests] % width + np.arange(len(requests)) * width
-        require_equal(f"select_index of {requests}", got["select_index"], selected)
+    require_one_by_one(backend, _PREPARE, case, ["positions", "forward_seq_lens"])
+    width, whole = case["num_draft_tokens"], outputs_of(backend, _PREPARE, case)["select_index"]
+    for requests in arrangements(len(whole)):
+        got = outputs_of(backend, _PREPARE, batch_of(_PREPARE, case, requests))["select_index"]
+        selected = whole[requests] % width + np.arange(len(requests)) * width
+        require_equal(f"select_index of {requests}", got, selected)
 
 
 @composite
@@ -103,7 +99,7 @@ def cut_prompts(draw: st.DrawFn) -> Case:
 
 def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
     """The positions of a request ascend to its last position, one a token."""
-    positions = outputs_of(backend, _LAYOUT[0], case)["positions"]
+    positions = outputs_of(backend, _LAYOUT, case)["positions"]
     ends = np.asarray(case["seq_lens"], dtype=np.int64)
     counts = case["num_accepted_tokens"].tolist()
     for request, (got, end, count) in enumerate(zip(cut(positions, counts), ends, counts, strict=True)):
@@ -112,7 +108,7 @@ def ragged_positions_end_at_the_length(backend: Backend, case: Case) -> None:
 
 def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
     """The bonus token of a request is the last token of its segment."""
-    bonus_tokens = outputs_of(backend, _LAYOUT[0], case)["bonus_tokens"]
+    bonus_tokens = outputs_of(backend, _LAYOUT, case)["bonus_tokens"]
     segments = cut(case["input_ids"], case["num_accepted_tokens"])
     require_equal("bonus_tokens", bonus_tokens, [segment[-1] for segment in segments])
 
@@ -120,13 +116,13 @@ def next_root_is_the_last_output_token(backend: Backend, case: Case) -> None:
 def segments_are_laid_out_one_by_one(backend: Backend, case: Case) -> None:
     """Positions and bonus token of a request are the same alone, and in any order of the batch."""
     counts = case["num_accepted_tokens"].tolist()
-    flat, names = {"input_ids": counts, "positions": counts}, ("seq_lens", "num_accepted_tokens")
-    require_one_by_one(backend, _LAYOUT[0], case, names, len(counts), ["positions", "bonus_tokens"], counts=flat)
+    flat = {"input_ids": counts, "positions": counts}
+    require_one_by_one(backend, _LAYOUT, case, ["positions", "bonus_tokens"], counts=flat)
 
 
 def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> None:
     """A request has one query a token, never a draft, and one key a position up to its new length."""
-    outputs = outputs_of(backend, _METADATA[0], case)
+    outputs = outputs_of(backend, _METADATA, case)
     for name, counts in (("qo_indptr", case["num_accepted_tokens"]), ("kv_indptr", case["kv_lens"])):
         require_equal(f"{name}[0]", outputs[name][0], 0)
         require_equal(f"the widths of {name}", np.diff(outputs[name]), counts)
@@ -134,39 +130,35 @@ def queries_and_keys_are_cut_by_their_counts(backend: Backend, case: Case) -> No
 
 def keys_are_the_slots_of_the_request(backend: Backend, case: Case) -> None:
     """The slots between two offsets are those of the request's row, from position 0."""
-    outputs = outputs_of(backend, _METADATA[0], case)
+    outputs = outputs_of(backend, _METADATA, case)
     ends = np.cumsum(case["kv_lens"], dtype=np.int64)
     for request, (end, length) in enumerate(zip(ends, case["kv_lens"], strict=True)):
         row = case["req_to_token"][case["req_pool_indices"][request]]
         require_equal(f"the keys of request {request}", outputs["kv_indices"][end - length : end], row[:length])
 
 
-_ROTATE = ("rotate_prefill_input_ids",)
-_PREPARE = ("prepare_for_extend_to_fill_draft_kvcache",)
-_prompts = strategies.rotate_prefill_input_ids
-_extends = strategies.prepare_for_extend_to_fill_draft_kvcache
-_LAYOUT = ("create_extend_after_decode_spec_info",)
-_METADATA = ("generate_attn_arg_prefill",)
-_layouts = strategies.create_extend_after_decode_spec_info
-_metadata = strategies.generate_attn_arg_prefill
+_ROTATE = "rotate_prefill_input_ids"
+_PREPARE = "prepare_for_extend_to_fill_draft_kvcache"
+_LAYOUT = "create_extend_after_decode_spec_info"
+_METADATA = "generate_attn_arg_prefill"
 
 PROPERTIES = (
     *states(
         "extend",
-        (each_position_has_the_next_token, _prompts, _ROTATE, "P47"),
+        (each_position_has_the_next_token, _ROTATE, "P47"),
         (chunks_rotate_like_the_whole_prompt, cut_prompts, _ROTATE, "P47"),
-        (prompts_rotate_one_by_one, _prompts, _ROTATE, "P31"),
-        (extend_positions_are_consecutive, _extends, _PREPARE, "P51"),
-        (selected_row_is_the_last_output_token, _extends, _PREPARE, "P25"),
-        (forward_lengths_end_at_the_last_position, _extends, _PREPARE, "P51"),
-        (requests_are_prepared_one_by_one, _extends, _PREPARE, "P31"),
+        (prompts_rotate_one_by_one, _ROTATE, "P31"),
+        (extend_positions_are_consecutive, _PREPARE, "P51"),
+        (selected_row_is_the_last_output_token, _PREPARE, "P25"),
+        (forward_lengths_end_at_the_last_position, _PREPARE, "P51"),
+        (requests_are_prepared_one_by_one, _PREPARE, "P31"),
     ),
     *states(
         "extend_v1",
-        (ragged_positions_end_at_the_length, _layouts, _LAYOUT, "P51"),
-        (next_root_is_the_last_output_token, _layouts, _LAYOUT, "P25"),
-        (segments_are_laid_out_one_by_one, _layouts, _LAYOUT, "P31"),
-        (queries_and_keys_are_cut_by_their_counts, _metadata, _METADATA, "P51"),
-        (keys_are_the_slots_of_the_request, _metadata, _METADATA, "P40"),
+        (ragged_positions_end_at_the_length, _LAYOUT, "P51"),
+        (next_root_is_the_last_output_token, _LAYOUT, "P25"),
+        (segments_are_laid_out_one_by_one, _LAYOUT, "P31"),
+        (queries_and_keys_are_cut_by_their_counts, _METADATA, "P51"),
+        (keys_are_the_slots_of_the_request, _METADATA, "P40"),
     ),
 )

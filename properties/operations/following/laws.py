@@ -10,17 +10,14 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     outputs_of,
     require_equal,
     require_one_by_one,
     states,
-    take_requests,
 )
-from specsim.properties.operations.following import strategy as strategies
 
 _FORBID, _COMMIT = "forbid_tokens", "commit_output_tokens"
-_BY_REQUEST = ("draft_token", "tree_mask", "num_output_tokens", "min_tokens", "stop_mask", "recent_tokens", "bad_words")
-_OF_COMMITS = ("req_pool_indices", "accept_index", "predict", "counts_all")
 _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 
 
@@ -81,7 +78,7 @@ def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
 
 def masks_are_made_one_by_one(backend: Backend, case: Case) -> None:
     """A request's masks are the same alone, and in any order of the batch."""
-    require_one_by_one(backend, _FORBID, case, _BY_REQUEST, len(case["min_tokens"]), ["vocab_mask"])
+    require_one_by_one(backend, _FORBID, case, ["vocab_mask"])
 
 
 def rows_know_what_was_committed(backend: Backend, case: Case) -> None:
@@ -121,15 +118,9 @@ def committing_token_by_token_is_the_same(backend: Backend, case: Case) -> None:
 
 def requests_commit_one_by_one(backend: Backend, case: Case) -> None:
     """What is committed of a request does not depend on the others of its batch, nor on their order."""
-    num_requests = len(case["req_pool_indices"])
     whole = outputs_of(backend, _COMMIT, case)
-    width = len(case["predict"]) // max(num_requests, 1)
-    places = np.arange(num_requests) * width
-    relative = np.where(case["accept_index"] >= 0, case["accept_index"] - places[:, None], -1)
-    for requests in arrangements(num_requests):
-        part = take_requests({**case, "accept_index": relative}, _OF_COMMITS, num_requests, requests)
-        begins = np.arange(len(requests))[:, None] * width
-        part["accept_index"] = np.where(part["accept_index"] >= 0, part["accept_index"] + begins, -1).astype(np.int32)
+    for requests in arrangements(len(case["req_pool_indices"])):
+        part = batch_of(_COMMIT, case, requests)
         got = outputs_of(backend, _COMMIT, part)
         rows = np.setdiff1d(part["req_pool_indices"], [0])
         for name in _WRITTEN:
@@ -147,10 +138,10 @@ def _path(case: Case, row: int) -> list[int]:
 
 PROPERTIES = states(
     "following",
-    (tokens_are_forbidden_by_what_lies_before_them, strategies.forbid_tokens, (_FORBID,), "P14"),
-    (nodes_are_roots_of_committed_paths, strategies.forbid_tokens, (_FORBID, _COMMIT), "P14"),
-    (masks_are_made_one_by_one, strategies.forbid_tokens, (_FORBID,), "P31"),
-    (rows_know_what_was_committed, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    (committing_token_by_token_is_the_same, strategies.commit_output_tokens, (_COMMIT,), "P15"),
-    (requests_commit_one_by_one, strategies.commit_output_tokens, (_COMMIT,), "P31"),
+    (tokens_are_forbidden_by_what_lies_before_them, _FORBID, "P14"),
+    (nodes_are_roots_of_committed_paths, (_FORBID, _COMMIT), "P14"),
+    (masks_are_made_one_by_one, _FORBID, "P31"),
+    (rows_know_what_was_committed, _COMMIT, "P15"),
+    (committing_token_by_token_is_the_same, _COMMIT, "P15"),
+    (requests_commit_one_by_one, _COMMIT, "P31"),
 )

@@ -1,72 +1,52 @@
 """Faults in acceptance straight from logits."""
 
-from collections.abc import Callable
-
 import numpy as np
-from ml_dtypes import bfloat16
 
-from specsim.properties.mutants.record import Mutant, Named, given, of_the_neighbour, returning, with_arguments
+from specsim.properties.mutants.record import (
+    edits_of,
+    mutants_by_operation,
+    of_the_neighbour,
+    returning,
+    with_arguments,
+)
 
-_SAMPLED = "verify_tree_sampled_from_logits"
-_GREEDY = "verify_tree_greedy_from_logits"
+DIFFS = """
+    @@ verify_tree_greedy_from_logits
+    OWN-324 Rows are looked up by request number.
+    - logits.astype(np.float32)
+    + logits[np.add.outer(range(axes["request"]), range(axes["node"])).reshape(-1)].astype(np.float32)
+    OWN-325 Logits that are close count as equal.
+    - logits.astype(np.float32) => np.round(logits.astype(np.float32) / 4) * 4
+    OWN-326 Of equal logits the higher id wins.
+    - logits.astype(np.float32)
+    + logits.astype(np.float32) + np.arange(axes["vocab"], dtype=np.float32) * np.float32(2**-10)
+"""
 
-
-def _never_greedy(arguments: Named) -> None:
-    arguments["temperature"] = np.where(arguments["temperature"] == 0, np.float32(1), arguments["temperature"])
-
-
-def _rows_by_request_number(arguments: Named) -> None:
-    count, width = arguments["candidates"].shape
-    rows = np.arange(count)[:, None] + np.arange(width)[None, :]
-    arguments["logits"] = arguments["logits"][rows.reshape(-1)]
-
-
-def _off(name: str, value: float) -> Callable[[Named], None]:
-    def change(arguments: Named) -> None:
-        arguments[name] = np.full_like(arguments[name], value)
-
-    return change
-
-
-def _largest_row_of_all(arguments: Named) -> None:
-    logits = arguments["logits"].astype(np.float32)
-    if len(logits):
-        logits = np.where(np.isfinite(logits), np.minimum(logits, logits[-1].max()), logits)
-    arguments["logits"] = logits.astype(arguments["logits"].dtype)
-
-
-def _forbidden_tokens_are_large(arguments: Named) -> None:
-    logits = arguments["logits"].astype(np.float32)
-    arguments["logits"] = np.where(np.isneginf(logits), np.float32(0), logits).astype(arguments["logits"].dtype)
-
-
-def _rounded_logits(arguments: Named) -> None:
-    logits = np.round(arguments["logits"].astype(np.float32) / 4) * 4
-    arguments["logits"] = logits.astype(bfloat16).astype(arguments["logits"].dtype)
-
-
-def _ties_by_higher_id(arguments: Named) -> None:
-    logits = arguments["logits"].astype(np.float32)
-    token = np.arange(logits.shape[1], dtype=np.float32)
-    arguments["logits"] = logits + np.where(np.isfinite(logits), token * np.float32(2**-10), 0).astype(np.float32)
-
-
-def _longest_path_counted(outputs: Named, arguments: Named) -> None:
-    outputs["num_accepted_drafts"] = np.full_like(outputs["num_accepted_drafts"], arguments["num_steps"])
-
+_never_greedy = with_arguments(temperature=lambda values: np.where(values == 0, np.float32(1), values))
+_large_forbidden = with_arguments(
+    logits=lambda logits: np.nan_to_num(logits.astype(np.float32), neginf=0.0).astype(logits.dtype)
+)
+_cut_at_the_last_row = with_arguments(
+    logits=lambda logits: np.minimum(logits.astype(np.float32), logits[-1:].astype(np.float32).max(initial=-np.inf))
+)
+_every_path_full = returning(lambda outputs, asked: outputs["num_accepted_drafts"].fill(asked["num_steps"]))
 
 MUTANTS = (
-    Mutant("V24", _SAMPLED, "Sampled requests are verified greedily.", with_arguments(temperature=np.zeros_like)),
-    Mutant("OWN-277", _SAMPLED, "Greedy requests are sampled.", given(_never_greedy)),
-    Mutant("OWN-278", _SAMPLED, "Rows belong to the node before.", of_the_neighbour("logits")),
-    Mutant("OWN-279", _SAMPLED, "Forbidden tokens get a logit of 0.", given(_forbidden_tokens_are_large)),
-    Mutant("OWN-320", _SAMPLED, "Min-p is left out.", given(_off("min_p", 0.0))),
-    Mutant("OWN-321", _SAMPLED, "Top-k is left out.", given(_off("top_k", 2**30))),
-    Mutant("OWN-322", _SAMPLED, "Top-p is left out.", given(_off("top_p", 1.0))),
-    Mutant("OWN-323", _SAMPLED, "Logits are cut at the largest of the last row.", given(_largest_row_of_all)),
-    Mutant("OWN-324", _GREEDY, "Rows are looked up by request number.", given(_rows_by_request_number)),
-    Mutant("OWN-325", _GREEDY, "Logits that are close count as equal.", given(_rounded_logits)),
-    Mutant("OWN-326", _GREEDY, "Of equal logits the higher id wins.", given(_ties_by_higher_id)),
-    Mutant("OWN-327", _GREEDY, "Every path counts as full.", returning(_longest_path_counted)),
-    Mutant("OWN-328", _GREEDY, "Forbidden tokens get a logit of 0.", given(_forbidden_tokens_are_large)),
+    *mutants_by_operation(
+        verify_tree_sampled_from_logits=(
+            ("V24", "Sampled requests are verified greedily.", with_arguments(temperature=np.zeros_like)),
+            ("OWN-277", "Greedy requests are sampled.", _never_greedy),
+            ("OWN-278", "Rows belong to the node before.", of_the_neighbour("logits")),
+            ("OWN-279", "Forbidden tokens get a logit of 0.", _large_forbidden),
+            ("OWN-320", "Min-p is left out.", with_arguments(min_p=np.zeros_like)),
+            ("OWN-321", "Top-k is left out.", with_arguments(top_k=lambda counts: np.full_like(counts, 2**30))),
+            ("OWN-322", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
+            ("OWN-323", "Logits are cut at the largest of the last row.", _cut_at_the_last_row),
+        ),
+        verify_tree_greedy_from_logits=(
+            ("OWN-327", "Every path counts as full.", _every_path_full),
+            ("OWN-328", "Forbidden tokens get a logit of 0.", _large_forbidden),
+        ),
+    ),
+    *edits_of(DIFFS),
 )

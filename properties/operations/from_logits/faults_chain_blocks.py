@@ -5,14 +5,12 @@ from functools import partial
 
 from ml_dtypes import bfloat16
 
-from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Mutant, edits_of, mutants_of, with_arguments
 from specsim.properties.operations.acceptance import faults_chain_blocks as blocks
 from specsim.properties.operations.acceptance.faults_chain_blocks import left_by, with_share
 from specsim.properties.operations.from_logits import faults_chains as chains
 from specsim.reference.walks import LogitChain, block_of_logits, draw, walk_block_from_logits, walk_chain_greedily
 
-_shares = partial(edited, within=block_of_logits)
 _left_by = partial(left_by, within=walk_block_from_logits)
 
 _KNOWN: dict[str, Mutant] = {mutant.id: mutant for mutant in blocks.MUTANTS}
@@ -38,6 +36,9 @@ DIFFS = """
     OWN-5757 The share goes on from one request to the next.
     - walk_block_from_logits => share_goes_on()
     @@ chain_block_verification_from_logits in walks.block_of_logits
+    OWN-5772 Only the row after all drafts is filtered.
+    - chain.target_law(place)
+    + log_probabilities(chain.target_logits[place], chain.temperature, *(chain.filters if place == len(tokens) else ()))
     OWN-5758 Logarithms of shares are in bfloat16.
     - min(log_share + log_p[token] - log_q[token], 0.0)
     + float(half(min(log_share + log_p[token] - log_q[token], 0.0)))
@@ -103,13 +104,6 @@ MUTANTS = (
         ("OWN-5751", "The first coin that fails ends the walk.", _KNOWN["OWN-4300"].inject),
         ("OWN-5752", "The first coin that keeps a front ends the walk.", _KNOWN["OWN-4301"].inject),
         ("OWN-5762", "The last token has the share of the next front.", _left_by("block.shares[kept + 1]")),
-        (
-            "OWN-5772",
-            "Only the row after all drafts is filtered.",
-            _shares(
-                "chain.target_law(place)", f"chain.target_law(place) if place == len(tokens) else {chains.UNFILTERED}"
-            ),
-        ),
         ("OWN-5775", "Rows that no block reads must be numbers as well.", chains.NUMBERS_EVERYWHERE),
         ("OWN-5777", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     ),

@@ -1,22 +1,11 @@
 """Faults in chains from raw logits."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, with_arguments
 from specsim.properties.operations.from_logits.faults_rounding import in_logarithms
-from specsim.reference.walks import walk_chain_from_logits
-
-_walk = partial(edited, within=walk_chain_from_logits)
-
-UNFILTERED = "log_probabilities(chain.target_logits[place], chain.temperature)"
-
-_IS_POSSIBLE = "log_q[token] > -np.inf"
-_BOUND = "log_of(chain.coins.each[place]) + log_q[token]"
-_REST = "np.maximum(np.exp(log_p) - np.exp(log_q), 0.0)"
 
 
 def _numbers_everywhere(arguments: Named) -> None:
@@ -46,6 +35,12 @@ DIFFS = """
     - rest_of(log_p, log_q) => rest_of(log_p - log_p.max(), log_q)
     OWN-3217 A draft below a millionth counts as impossible.
     - log_q[token] > -np.inf => log_q[token] > -np.inf and log_p[token] > np.log(1e-6)
+    OWN-3223 A draft that rounding rejects leaves the first token.
+    - log_p[token] > log_of(chain.coins.each[place]) + log_q[token]
+    + np.float32(log_p[token]) > np.float32(log_of(chain.coins.each[place])) + np.float32(log_q[token])
+    - rest_of(log_p, log_q)
+    + (rest_of(log_p, log_q)
+    +  if (np.exp(log_p) > np.exp(log_q)).any() or log_q[token] == -np.inf else certain(0, len(log_p)))
     OWN-3222 A draft that its row cannot choose is never drawn.
     - rest_of(log_p, log_q) => rest_of(log_p, np.where(np.arange(len(log_q)) == token, 0.0, log_q))
     @@ chain_speculative_sampling_from_logits in walks.rest_of
@@ -99,16 +94,6 @@ MUTANTS = (
         "chain_speculative_sampling_from_logits",
         ("OWN-3219", "Rows that no walk reads must be numbers as well.", NUMBERS_EVERYWHERE),
         ("OWN-3221", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
-        (
-            "OWN-3223",
-            "A draft that rounding rejects leaves the first token.",
-            _walk(
-                f"log_p[token] > {_BOUND}",
-                "np.float32(log_p[token]) > np.float32(log_of(chain.coins.each[place])) + np.float32(log_q[token])",
-                "rest_of(log_p, log_q)",
-                f"rest_of(log_p, log_q) if {_REST}.any() or not {_IS_POSSIBLE} else certain(0, len(log_p))",
-            ),
-        ),
     ),
     *edits_of(DIFFS, warm=replace, left=in_logarithms),
 )

@@ -8,8 +8,16 @@ import ml_dtypes
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, with_arguments
-from specsim.reference.probabilities import filtered
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    edits_of,
+    given,
+    mutants_by_operation,
+    returning,
+    with_arguments,
+)
 from specsim.reference.walks import Decisions, draw, walk_block, walk_chain, walk_tree
 
 Array = Any
@@ -90,27 +98,10 @@ def leaving(rest: Rest) -> Inject:
 
 def _leaving_of_blocks(rest: Rest) -> Inject:
     left = "left(block.shares[kept] * block.target[kept], block.proposal[kept])"
+    whole = "block.target[kept]"
     return edited(
-        "block.rest_after(kept)",
-        f"{left} if kept < len(block.tokens) else block.target[kept]",
-        within=walk_block,
-        left=rest,
+        "block.rest_after(kept)", f"{left} if kept < len(block.tokens) else {whole}", within=walk_block, left=rest
     )
-
-
-def _without_the_largest(outputs: Named, arguments: Named) -> None:
-    """Soften rows by exponents that nothing is subtracted from."""
-    width = arguments["num_draft_tokens"]
-    rows = outputs["target_probs"]
-    for place, logits in enumerate(arguments["logits"].astype(np.float32)):
-        temperature, top_k, top_p, min_p = (arguments[name][place // width] for name in _SAMPLING)
-        if temperature > 0:
-            with np.errstate(all="ignore"):
-                weights = np.exp(logits / temperature)
-                soft = weights / weights.sum()
-            rows[place] = (
-                filtered(soft, int(top_k), float(top_p), float(min_p))[-1] if np.isfinite(soft).all() else soft
-            )
 
 
 def _flushed(rows: Array) -> Array:
@@ -136,7 +127,18 @@ def _cut_exponents(name: str) -> Callable[[Named], None]:
     return cut
 
 
-_SAMPLING = ("temperature", "top_k", "top_p", "min_p")
+DIFFS = """
+    @@ target_probabilities in distribution
+    OWN-5630 Exponents overflow: no largest is taken away.
+    - return filtered(softmax(logits.astype(np.float64) / temperature), top_k, top_p, min_p)[-1]
+    + with np.errstate(all="ignore"):
+    +     weights = np.exp(logits.astype(np.float32) / np.float32(temperature))
+    +     soft = weights / weights.sum()
+    + return filtered(soft, top_k, top_p, min_p)[-1] if np.isfinite(soft).all() else soft
+"""
+
+_CUT_AT_88 = "Exponents are cut at 88 instead of taking the largest away."
+_FLUSHED = "Subnormal probabilities are flushed to zero."
 _DRAWING: tuple[tuple[str, Function], ...] = (
     ("chain_speculative_sampling", walk_chain),
     ("chain_block_verification", walk_block),
@@ -155,35 +157,12 @@ MUTANTS = (
         for place, (name, inject) in enumerate(_LEAVING)
         for digit, (words, rest) in RESTS.items()
     ),
-    Mutant(
-        "OWN-5630",
-        "target_probabilities",
-        "Exponents overflow: no largest is taken away.",
-        returning(_without_the_largest),
+    *mutants_by_operation(
+        verify_tree_sampled_from_logits=(("OWN-5631", _CUT_AT_88, given(_cut_exponents("logits"))),),
+        chain_speculative_sampling_from_logits=(("OWN-5632", _CUT_AT_88, given(_cut_exponents("target_logits"))),),
+        top_k_renorm=(("OWN-5634", _FLUSHED, with_arguments(probabilities=_flushed)),),
+        top_p_renorm=(("OWN-5635", "Rows are multiplied by the inverse of their sum.", returning(_by_the_inverse)),),
+        min_p_renorm=(("OWN-5636", _FLUSHED, with_arguments(probabilities=_flushed)),),
     ),
-    Mutant(
-        "OWN-5631",
-        "verify_tree_sampled_from_logits",
-        "Exponents are cut at 88 instead of taking the largest away.",
-        given(_cut_exponents("logits")),
-    ),
-    Mutant(
-        "OWN-5632",
-        "chain_speculative_sampling_from_logits",
-        "Exponents are cut at 88 instead of taking the largest away.",
-        given(_cut_exponents("target_logits")),
-    ),
-    Mutant(
-        "OWN-5634",
-        "top_k_renorm",
-        "Subnormal probabilities are flushed to zero.",
-        with_arguments(probabilities=_flushed),
-    ),
-    Mutant("OWN-5635", "top_p_renorm", "Rows are multiplied by the inverse of their sum.", returning(_by_the_inverse)),
-    Mutant(
-        "OWN-5636",
-        "min_p_renorm",
-        "Subnormal probabilities are flushed to zero.",
-        with_arguments(probabilities=_flushed),
-    ),
+    *edits_of(DIFFS),
 )

@@ -3,8 +3,9 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend, Outcome
-from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, states
 from specsim.properties.laws.links import require_walked_one_by_one, walked
+from specsim.properties.laws.sampling_cells import TREE_SAMPLER
 from specsim.properties.operations.from_logits import strategy as logit_strategies
 from specsim.properties.operations.generated.agreement import require_same_outputs
 from specsim.properties.operations.generated.ties import tied_requests
@@ -38,7 +39,7 @@ def sampled_acceptance_is_filters_and_walk(backend: Backend, case: Case) -> None
     names = (*_TREE, *_COINS, *_THRESHOLDS, *_SWITCHES)
     probabilities = {"target_probs": target_probs.reshape(shape), "draft_probs": np.zeros(shape, dtype=np.float32)}
     parts = {**{name: case[name] for name in names}, **probabilities}
-    sampled = outputs_of(backend, "tree_speculative_sampling_target_only", parts)
+    sampled = outputs_of(backend, TREE_SAMPLER, parts)
     sampled.pop("draft_probs")
     require_same_outputs(_SAMPLED, case, Outcome(sampled, {}), backend.run(_SAMPLED, case))
 
@@ -64,8 +65,7 @@ def rows_off_the_path_do_not_matter(backend: Backend, case: tuple[str, Case]) ->
 def requests_are_accepted_one_by_one(backend: Backend, case: tuple[str, Case]) -> None:
     """A request's path and output are the same alone, and in any order of the batch."""
     operation, arguments = case
-    names = [*_LINKS, "logits"] + ([*_COINS, *_FILTERS, *_THRESHOLDS] if operation == _SAMPLED else [])
-    require_walked_one_by_one(backend, operation, arguments, names, _untied(arguments))
+    require_walked_one_by_one(backend, operation, arguments, _untied(arguments))
 
 
 def forbidden_tokens_are_never_output(backend: Backend, case: tuple[str, Case]) -> None:
@@ -103,17 +103,14 @@ def _untied(arguments: Case) -> list[int]:
 
 
 _calls = logit_strategies.calls
-_greedy = logit_strategies.verify_tree_greedy_from_logits
 _sampled = logit_strategies.verify_tree_sampled_from_logits
-_BOTH = (_GREEDY, _SAMPLED)
-_GREEDY_PARTS = (_GREEDY, "argmax_target_predict", "verify_tree_greedy")
-_SAMPLED_PARTS = (_SAMPLED, "target_probabilities", "tree_speculative_sampling_target_only")
 
-PROPERTIES = (
-    state("from_logits", greedy_acceptance_is_argmax_and_walk, _greedy, _GREEDY_PARTS, "P22"),
-    state("from_logits", sampled_acceptance_is_filters_and_walk, _sampled, _SAMPLED_PARTS, "P13"),
-    state("from_logits", rows_off_the_path_do_not_matter, _calls, _BOTH, "P31"),
-    state("from_logits", requests_are_accepted_one_by_one, _calls, _BOTH, "P31"),
-    state("from_logits", forbidden_tokens_are_never_output, _calls, _BOTH, "P07"),
-    state("from_logits", greedy_requests_are_verified_greedily, _sampled, _BOTH, "P12"),
+PROPERTIES = states(
+    "from_logits",
+    (greedy_acceptance_is_argmax_and_walk, (_GREEDY, "argmax_target_predict", "verify_tree_greedy"), "P22"),
+    (sampled_acceptance_is_filters_and_walk, (_SAMPLED, "target_probabilities", TREE_SAMPLER), "P13"),
+    (rows_off_the_path_do_not_matter, _calls, (_GREEDY, _SAMPLED), "P31"),
+    (requests_are_accepted_one_by_one, _calls, (_GREEDY, _SAMPLED), "P31"),
+    (forbidden_tokens_are_never_output, _calls, (_GREEDY, _SAMPLED), "P07"),
+    (greedy_requests_are_verified_greedily, _sampled, (_GREEDY, _SAMPLED), "P12"),
 )

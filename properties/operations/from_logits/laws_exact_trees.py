@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.distribution import Coins, Outcome, enumerate_cells, require_same_law
-from specsim.properties.laws.checks import Array, Case, state
+from specsim.properties.laws.checks import Array, Case, states
 from specsim.properties.laws.sampling_cells import (
     coin_arguments,
     emitted_along_paths,
@@ -97,10 +97,9 @@ def greedy_requests_are_certain_in_a_mixed_batch(backend: Backend, scenes: list[
     require_law_from_logits(backend, scenes, slack_from_logits(scenes[0].tree.vocab_size), "float32")
 
 
-_SAMPLED = (SAMPLER_FROM_LOGITS,)
-
-PROPERTIES = (
-    state("sampling_logits_law", logits_emit_the_filtered_law, logit_batches, _SAMPLED, "P13"),
-    state("sampling_logits_law", half_precision_emits_the_same_law, uneven_batches, _SAMPLED, "P13"),
-    state("sampling_logits_law", greedy_requests_are_certain_in_a_mixed_batch, mixed_batches, _SAMPLED, "P13"),
+PROPERTIES = states(
+    "sampling_logits_law",
+    (logits_emit_the_filtered_law, logit_batches, SAMPLER_FROM_LOGITS, "P13"),
+    (half_precision_emits_the_same_law, uneven_batches, SAMPLER_FROM_LOGITS, "P13"),
+    (greedy_requests_are_certain_in_a_mixed_batch, mixed_batches, SAMPLER_FROM_LOGITS, "P13"),
 )

@@ -1,6 +1,7 @@
 """Laws of samplers on rows where rounding matters: the law moves by no more than rounding its inputs may move it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import ml_dtypes
@@ -112,13 +113,13 @@ def far_logits_have_the_filtered_probabilities(backend: Backend, case: tuple[lis
 def chains_from_far_logits_emit_the_targets_law(backend: Backend, batch: ChainLogitBatch) -> None:
     """Over the draft's draws and all coins, chains of such logits on either side emit the law of their differences."""
     slack = TIMES_OF_ROWS * slack_from_far_logits(batch.scenes[0].chain.vocab_size)
-    play = playing_logits(backend, batch, slack)
+    as_given = playing_logits(backend, batch, slack)
 
     def play_off_zero(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
         # NOTE: a logit of -10,000 is no -inf, and a coin of 0 accepts what is possible at all.
-        return play(places, drafts, [np.maximum(one, np.float32(slack)) for one in coins])
+        return as_given.play(places, drafts, [np.maximum(one, np.float32(slack)) for one in coins])
 
-    require_chain_law([scene.chain for scene in batch.scenes], play_off_zero, slack, slack)
+    require_chain_law(replace(as_given, play=play_off_zero))
 
 
 def subnormal_mass_is_renormalised(backend: Backend, case: tuple[str, Case]) -> None:
@@ -139,15 +140,13 @@ def _subnormal_filters(draw: st.DrawFn) -> tuple[str, Case]:
     return f"{name}_renorm", {"probabilities": rows, name: np.full(len(rows), value)}
 
 
-_FILTERS = ("top_k_renorm", "top_p_renorm", "min_p_renorm")
-
 PROPERTIES = states(
     "rounding",
-    (for_each(chain_moves_no_more_than_its_inputs), rounded_chains, (CHAIN_SAMPLER,), "P02"),
-    (for_each(block_moves_no_more_than_its_inputs), rounded_chains, (BLOCK_SAMPLER,), "P02"),
-    (tree_moves_no_more_than_its_inputs, rounded_trees, (TREE_SAMPLER,), "P03"),
-    (far_logits_emit_the_filtered_law, far_logit_batches, ("verify_tree_sampled_from_logits",), "P13"),
-    (far_logits_have_the_filtered_probabilities, far_logit_batches, ("target_probabilities",), "P13"),
-    (for_each(chains_from_far_logits_emit_the_targets_law), far_chain_batches, (CHAIN_FROM_LOGITS,), "P02"),
-    (subnormal_mass_is_renormalised, _subnormal_filters, _FILTERS, "P13"),
+    (for_each(chain_moves_no_more_than_its_inputs), rounded_chains, CHAIN_SAMPLER, "P02"),
+    (for_each(block_moves_no_more_than_its_inputs), rounded_chains, BLOCK_SAMPLER, "P02"),
+    (tree_moves_no_more_than_its_inputs, rounded_trees, TREE_SAMPLER, "P03"),
+    (far_logits_emit_the_filtered_law, far_logit_batches, "verify_tree_sampled_from_logits", "P13"),
+    (far_logits_have_the_filtered_probabilities, far_logit_batches, "target_probabilities", "P13"),
+    (for_each(chains_from_far_logits_emit_the_targets_law), far_chain_batches, CHAIN_FROM_LOGITS, "P02"),
+    (subnormal_mass_is_renormalised, _subnormal_filters, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P13"),
 )

@@ -17,13 +17,7 @@ from specsim.properties.operations.from_logits.strategy_chains import (
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds
-from specsim.properties.strategies.filters import (
-    Filters,
-    filters,
-    filters_of,
-    ordered_filters,
-    single_filter,
-)
+from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.trees import Tree, Trees

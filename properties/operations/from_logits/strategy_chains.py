@@ -14,13 +14,13 @@ from specsim.contracts.chains import (
 )
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.composite import composite
-from specsim.properties.operations.acceptance.strategy_chains import (
-    COINS as EXTREMES,
-)
+from specsim.properties.operations.acceptance.strategy_chains import COINS as EXTREMES
 from specsim.properties.operations.acceptance.strategy_chains import (
     LARGEST_CHEAP_VOCABULARY,
+    Chain,
     RowsRead,
     chain_block_verification,
+    in_a_batch,
     joined,
     single_drafts,
     with_unread_rows,
@@ -36,7 +36,7 @@ from specsim.properties.strategies.filters import (
     ordered_filters,
     single_filter,
 )
-from specsim.properties.strategies.limits import limits, nearest, sized
+from specsim.properties.strategies.limits import limits, sized
 from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.topologies import batch
 
@@ -90,12 +90,9 @@ class ChainDraw:
 
 @dataclass(frozen=True)
 class LogitChain:
-    """One request of a ragged batch: drafts, coins with the final one, rows of both sides, and parameters."""
+    """One request of a ragged batch from logits, with its parameters."""
 
-    tokens: Array
-    coins: Array
-    draft_logits: Array
-    target_logits: Array
+    chain: Chain
     filters: Filters
     draft_temperature: float
 
@@ -138,23 +135,16 @@ def chain_speculative_sampling_from_logits(
     apart = one.map(lambda drawn: replace(drawn, filters=HOT, draft_temperature=COLD, is_telling=False))
     several = batch(mostly(one, apart, one_in=6), min(max_requests, 2 if is_small else 6))
     requests = [_chain(drawn, vocab, draft_vocab) for drawn in draw(several)]
-    counts = [len(chain.tokens) for chain in requests]
     target_dtype, draft_dtype = draw(st.sampled_from(LOGIT_DTYPES)), draw(st.sampled_from(LOGIT_DTYPES))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4))
     parameters = filters_of([chain.filters for chain in requests])
     arguments = {
-        "draft_tokens": joined([chain.tokens for chain in requests], np.int64),
-        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
-        "uniform_samples": joined([chain.coins[:-1] for chain in requests], np.float32),
-        "uniform_samples_for_final_sampling": np.array([chain.coins[-1] for chain in requests], dtype=np.float32),
-        "draft_logits": None
-        if is_certain
-        else joined([chain.draft_logits for chain in requests], draft_dtype, draft_vocab),
-        "target_logits": joined([chain.target_logits for chain in requests], target_dtype, vocab),
+        **draw(in_a_batch([one.chain for one in requests])),
+        "draft_logits": None if is_certain else joined([one.chain.draft for one in requests], draft_dtype, draft_vocab),
+        "target_logits": joined([one.chain.target for one in requests], target_dtype, vocab),
         "temperature": parameters["temperature"],
         **{name: draw(mostly(st.just(parameters[name]), st.none(), one_in=4)) for name in ("top_k", "top_p", "min_p")},
         "draft_temperature": np.array([chain.draft_temperature for chain in requests], dtype=np.float32),
-        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
     }
     unread = draw(st.sampled_from(UNREAD))
     return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, rows_read)
@@ -249,7 +239,7 @@ def _chain(one: ChainDraw, vocab: int, draft_vocab: int) -> LogitChain:
         coins[-1] = uniform_coins(source, 1)[0]
     elif one.coins == "low":
         coins = with_a_coin_of_0(coins, source)
-    return LogitChain(tokens, coins, draft, target, parameters, temperature)
+    return LogitChain(Chain(tokens, coins, draft, target), parameters, temperature)
 
 
 def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Array:

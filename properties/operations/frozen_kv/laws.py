@@ -4,7 +4,6 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Case, outputs_of, require_equal, require_one_by_one, states
-from specsim.properties.operations.frozen_kv import strategy as strategies
 
 _BEAMS = ("beam_req_pool_indices", "beam_seq_lens", "positions")
 
@@ -27,8 +26,7 @@ def a_beam_stands_at_its_last_key(backend: Backend, case: Case) -> None:
 
 def frozen_drafts_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request are the same alone, and in any order of the batch."""
-    names = ("req_pool_indices", "seq_lens")
-    require_one_by_one(backend, "prepare_for_frozen_kv_draft", case, names, len(case["seq_lens"]), _BEAMS)
+    require_one_by_one(backend, "prepare_for_frozen_kv_draft", case, _BEAMS)
 
 
 def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None:
@@ -40,13 +38,10 @@ def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None
     require_equal("the request after it", np.append(owners, len(counts))[selected + 1], 1 + np.arange(len(counts)))
 
 
-_PREPARE = ("prepare_for_frozen_kv_draft",)
-_drafts = strategies.prepare_for_frozen_kv_draft
-
 PROPERTIES = states(
     "frozen_kv",
-    (beams_of_a_request_are_neighbours_and_alike, _drafts, _PREPARE, "P42"),
-    (a_beam_stands_at_its_last_key, _drafts, _PREPARE, "P51"),
-    (frozen_drafts_are_prepared_one_by_one, _drafts, _PREPARE, "P31"),
-    (the_last_verified_row_ends_its_segment, strategies.select_last_verified, ("select_last_verified",), "P25"),
+    (beams_of_a_request_are_neighbours_and_alike, "prepare_for_frozen_kv_draft", "P42"),
+    (a_beam_stands_at_its_last_key, "prepare_for_frozen_kv_draft", "P51"),
+    (frozen_drafts_are_prepared_one_by_one, "prepare_for_frozen_kv_draft", "P31"),
+    (the_last_verified_row_ends_its_segment, "select_last_verified", "P25"),
 )

@@ -6,13 +6,12 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
-from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, require_one_by_one, state
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, require_one_by_one, states
 from specsim.properties.laws.links import parents_of
 from specsim.properties.operations.grammar import strategy as grammar_strategies
 from specsim.properties.operations.probabilities.laws import allowed_tokens
 
 _MASK = "generate_token_bitmask"
-_PER_REQUEST = ("candidates", "retrieve_next_token", "retrieve_next_sibling", "grammar_state")
 
 
 class WatchedGrammar(TableGrammar):
@@ -40,7 +39,7 @@ def rows_are_those_of_a_fresh_grammar(backend: Backend, case: Case) -> None:
 
 def masks_are_made_one_by_one(backend: Backend, case: Case) -> None:
     """A request's rows are the same alone, and in any order of the batch."""
-    require_one_by_one(backend, _MASK, case, _PER_REQUEST, len(case["grammar_state"]), ["vocab_mask"])
+    require_one_by_one(backend, _MASK, case, ["vocab_mask"])
 
 
 def rows_follow_their_nodes(backend: Backend, case: Case) -> None:
@@ -108,9 +107,10 @@ def state_after(case: Case, first: int, path: Sequence[int], tokens: Sequence[in
 
 
 _calls = grammar_strategies.generate_token_bitmask
-PROPERTIES = (
-    state("grammar", rows_are_those_of_a_fresh_grammar, _calls, (_MASK,), "P53"),
-    state("grammar", masks_are_made_one_by_one, _calls, (_MASK,), "P31"),
-    state("grammar", rows_follow_their_nodes, _calls, (_MASK,), "P53"),
-    state("grammar", walks_leave_the_grammar_as_it_is, _calls, ("traverse_tree",), "P53"),
+PROPERTIES = states(
+    "grammar",
+    (rows_are_those_of_a_fresh_grammar, _MASK, "P53"),
+    (masks_are_made_one_by_one, _MASK, "P31"),
+    (rows_follow_their_nodes, _MASK, "P53"),
+    (walks_leave_the_grammar_as_it_is, _calls, "traverse_tree", "P53"),
 )

@@ -5,10 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, outputs_of, require_equal, state
+from specsim.properties.laws.checks import Case, outputs_of, require_equal, states
 from specsim.properties.laws.links import children_of
-from specsim.properties.operations.grammar import strategy as grammar_strategies
-from specsim.properties.operations.verify import strategy as verify_strategies
 
 _VERIFY = "verify_tree_greedy"
 _MASK = "generate_token_bitmask"
@@ -61,6 +59,6 @@ def _relinked(case: Case, rank: Callable[[int], int]) -> Case:
 
 
 PROPERTIES = (
-    state("verify", order_of_siblings_changes_no_path, verify_strategies.verify_tree_greedy, (_VERIFY,), "P19"),
-    state("grammar", order_of_siblings_changes_no_mask, grammar_strategies.generate_token_bitmask, (_MASK,), "P19"),
+    *states("verify", (order_of_siblings_changes_no_path, _VERIFY, "P19")),
+    *states("grammar", (order_of_siblings_changes_no_mask, _MASK, "P19")),
 )

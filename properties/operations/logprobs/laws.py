@@ -10,13 +10,12 @@ from specsim.properties.laws.checks import (
     Array,
     Case,
     arrangements,
+    batch_of,
     outputs_of,
     require,
     require_equal,
-    state,
-    take_requests,
+    states,
 )
-from specsim.properties.operations.logprobs.strategy import gather_output_logprobs
 
 _LEAST = -float(np.finfo(np.float32).max)
 
@@ -56,17 +55,14 @@ def the_most_probable_come_first(backend: Backend, case: Case) -> None:
 def requests_are_scored_one_by_one(backend: Backend, case: Case) -> None:
     """What is reported of a request is the same alone, and in any order of the batch."""
     num_requests = len(case["accept_index"])
-    num_nodes, width = len(case["predict"]) // max(num_requests, 1), case["accept_index"].shape[1]
+    width = case["accept_index"].shape[1]
     whole = outputs_of(backend, "gather_output_logprobs", case)
     for requests in arrangements(num_requests):
-        part = take_requests(case, ("logits", "predict", "temperature", "token_ids"), num_requests, requests)
-        shift = (np.arange(len(requests)) - np.array(requests)) * num_nodes
-        paths = case["accept_index"][requests]
-        part["accept_index"] = np.where(paths < 0, -1, paths + shift[:, None]).astype(np.int32)
+        part = batch_of("gather_output_logprobs", case, requests)
         got = outputs_of(backend, "gather_output_logprobs", part)
         for name in ("output_logprobs", "top_tokens"):
             for new, old in enumerate(requests):
-                count = int((paths[new] >= 0).sum())
+                count = int((part["accept_index"][new] >= 0).sum())
                 mine, expected = (
                     values[place * width : place * width + count]
                     for values, place in ((got[name], new), (whole[name], old))
@@ -102,11 +98,10 @@ def _require_close(what: str, got: float, score: float, case: Case) -> None:
     require(bool(is_rounded_logprob(wanted, found, case["logits"].shape[1])[0]), what, got, str(expected))
 
 
-_GATHER = ("gather_output_logprobs",)
-
-PROPERTIES = (
-    state("logprobs", tokens_are_scored_by_the_row_they_came_from, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", listed_tokens_are_scored_like_any_other, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", the_most_probable_come_first, gather_output_logprobs, _GATHER, "P28"),
-    state("logprobs", requests_are_scored_one_by_one, gather_output_logprobs, _GATHER, "P31"),
+PROPERTIES = states(
+    "logprobs",
+    (tokens_are_scored_by_the_row_they_came_from, "gather_output_logprobs", "P28"),
+    (listed_tokens_are_scored_like_any_other, "gather_output_logprobs", "P28"),
+    (the_most_probable_come_first, "gather_output_logprobs", "P28"),
+    (requests_are_scored_one_by_one, "gather_output_logprobs", "P31"),
 )

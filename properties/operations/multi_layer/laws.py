@@ -9,7 +9,6 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.checks import Array, Case, arrangements, joined, outputs_of, require_equal, states
-from specsim.properties.operations.multi_layer import strategy as strategies
 from specsim.properties.strategies.arrays import bulk
 
 
@@ -115,7 +114,7 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
         pool[row, num_steps - 1 - len(states) :] = states
     for layer in range(num_steps - 1):
         proposed = 1000 * (layer + 1) + np.arange(num_requests)
-        grown = outputs_of(backend, _GROW[0], {**window, **known, "next_tokens": proposed, "draft_layer": layer})
+        grown = outputs_of(backend, _GROW, {**window, **known, "next_tokens": proposed, "draft_layer": layer})
         window = {name.removeprefix("next_"): value for name, value in grown.items()}
         for request in range(num_requests):
             _require_window(f"layer {layer + 1}, request {request}", window, case, request, layer + 1)
@@ -201,19 +200,16 @@ def _windows(case: Case, lengths: str) -> list[slice]:
     return [slice(int(start), int(start + count)) for start, count in zip(starts, case[lengths], strict=True)]
 
 
-_ROTATE, _GROW, _KEEP = ("rotate_input_ids",), ("assign_new_state",), ("assign_hidden_states_pool",)
-_rotations = strategies.rotate_input_ids
-_growths = strategies.assign_new_state
-_appends = strategies.assign_hidden_states_pool
+_ROTATE, _GROW, _KEEP = ("rotate_input_ids",), "assign_new_state", ("assign_hidden_states_pool",)
 
 PROPERTIES = states(
     "multi_layer",
-    (a_rotation_looks_one_token_further, _rotations, _ROTATE, "P47"),
-    (requests_rotate_one_by_one, _rotations, _ROTATE, "P31"),
-    (a_window_grows_by_the_position_before_it, _growths, _GROW, "P47"),
-    (a_proposal_stands_behind_what_is_committed, _growths, _GROW, "P47"),
-    (windows_grow_one_by_one, _growths, _GROW, "P31"),
+    (a_rotation_looks_one_token_further, "rotate_input_ids", "P47"),
+    (requests_rotate_one_by_one, "rotate_input_ids", "P31"),
+    (a_window_grows_by_the_position_before_it, _GROW, "P47"),
+    (a_proposal_stands_behind_what_is_committed, _GROW, "P47"),
+    (windows_grow_one_by_one, _GROW, "P31"),
     (windows_of_every_layer_are_those_of_the_text, decoded_texts, _GROW, "P48"),
-    (the_pool_has_what_was_committed_last, _appends, _KEEP, "P48"),
-    (committing_in_parts_is_committing_at_once, _appends, _KEEP, "P48"),
+    (the_pool_has_what_was_committed_last, "assign_hidden_states_pool", "P48"),
+    (committing_in_parts_is_committing_at_once, "assign_hidden_states_pool", "P48"),
 )

@@ -51,16 +51,14 @@ DIFFS = """
     + values = values - presence_penalty[request] * counts.astype(np.float32)
 """
 
+_output_forgotten = with_arguments(token_counts=np.zeros_like)
+
 MUTANTS = (
     *mutants_of(
         "apply_penalties",
         ("OWN-471", "Penalties do not know the path of a node.", with_arguments(exact=False)),
         ("OWN-472", "Relaxed penalties know the path of a node.", with_arguments(exact=True)),
-        (
-            "OWN-478",
-            "The tokens of the path replace those that were output.",
-            with_arguments(token_counts=np.zeros_like),
-        ),
+        ("OWN-478", "The tokens of the path replace those that were output.", _output_forgotten),
         ("OWN-483", "Every request has the frequency penalty of the first.", of_the_first("frequency_penalty")),
         ("OWN-484", "A request has the counts of its neighbour.", of_the_neighbour("token_counts")),
     ),

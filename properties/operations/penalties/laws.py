@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, require_one_by_one, state
-from specsim.properties.operations.penalties import strategy as strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, require_one_by_one, states
 from specsim.properties.strategies.limits import limits
 from specsim.topology import Topology
 
 _OPERATION = "apply_penalties"
-_BY_REQUEST = ("logits", "token_counts", "draft_token", "tree_mask")
 _STRENGTHS = ("frequency_penalty", "presence_penalty", "repetition_penalty")
 
 
@@ -87,8 +85,7 @@ def greedy_speculation_is_plain_decoding(backend: Backend, case: Case) -> None:
 
 def requests_are_penalised_one_by_one(backend: Backend, case: Case) -> None:
     """A request's logits are the same alone, and in any order of the batch."""
-    names, num_requests = (*_BY_REQUEST, *_STRENGTHS), len(case["token_counts"])
-    require_one_by_one(backend, _OPERATION, case, names, num_requests, ["penalised_logits"])
+    require_one_by_one(backend, _OPERATION, case, ["penalised_logits"])
 
 
 def _penalised(logit: Any, count: int, frequency: Any, presence: Any, repetition: Any) -> Any:
@@ -133,18 +130,11 @@ def _counted(case: Case, row: int) -> Counter[int]:
     return counted
 
 
-_APPLY = (_OPERATION,)
-
-PROPERTIES = (
-    state("penalties", penalties_follow_what_counts, strategies.apply_penalties, _APPLY, "P14"),
-    state("penalties", exact_penalties_are_those_of_the_committed_path, strategies.apply_penalties, _APPLY, "P14"),
-    state("penalties", relaxed_penalties_do_not_know_the_tree, strategies.apply_penalties, _APPLY, "P14"),
-    state(
-        "penalties",
-        greedy_speculation_is_plain_decoding,
-        strategies.apply_penalties,
-        (_OPERATION, "argmax_target_predict", "verify_tree_greedy"),
-        "P14",
-    ),
-    state("penalties", requests_are_penalised_one_by_one, strategies.apply_penalties, _APPLY, "P31"),
+PROPERTIES = states(
+    "penalties",
+    (penalties_follow_what_counts, _OPERATION, "P14"),
+    (exact_penalties_are_those_of_the_committed_path, _OPERATION, "P14"),
+    (relaxed_penalties_do_not_know_the_tree, _OPERATION, "P14"),
+    (greedy_speculation_is_plain_decoding, (_OPERATION, "argmax_target_predict", "verify_tree_greedy"), "P14"),
+    (requests_are_penalised_one_by_one, _OPERATION, "P31"),
 )

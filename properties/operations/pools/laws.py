@@ -84,15 +84,11 @@ def _by_slot(buffer: Array, head_dim: int) -> tuple[Array, Array]:
     return keys.reshape(-1, head_dim), scales.reshape(-1, 4 * head_dim // 128)
 
 
-_INDEXER = ("move_indexer_cache",)
-_TRANSLATE = ("translate_move_slots",)
-_ROWS = ("move_kv_cache",)
-
 PROPERTIES = states(
     "pools",
-    (keys_and_scales_go_with_their_slots, strategies.move_indexer_cache, _INDEXER, "P41"),
-    (other_keys_and_scales_stay, strategies.move_indexer_cache, _INDEXER, "P41"),
-    (pages_move_like_rows, strategies.move_indexer_cache, (*_INDEXER, *_ROWS), "P41"),
-    (both_sides_are_looked_up, strategies.translate_move_slots, _TRANSLATE, "P41"),
-    (the_window_holds_what_the_full_pool_holds, moves_in_both_pools, (*_TRANSLATE, *_ROWS), "P40"),
+    (keys_and_scales_go_with_their_slots, "move_indexer_cache", "P41"),
+    (other_keys_and_scales_stay, "move_indexer_cache", "P41"),
+    (pages_move_like_rows, ("move_indexer_cache", "move_kv_cache"), "P41"),
+    (both_sides_are_looked_up, "translate_move_slots", "P41"),
+    (the_window_holds_what_the_full_pool_holds, moves_in_both_pools, ("translate_move_slots", "move_kv_cache"), "P40"),
 )

@@ -2,31 +2,18 @@
 
 import numpy as np
 
-from specsim.properties.mutants.record import (
-    Named,
-    edits_of,
-    given,
-    mutants_of,
-    of_the_first,
-    returning,
-    with_arguments,
-)
-
-
-def _neutral_rows_left_out(arguments: Named) -> None:
-    penalty = arguments["additive_penalty"]
-    if penalty is not None:
-        is_neutral = (penalty == 0).all(axis=1)
-        arguments["additive_penalty"] = np.concatenate([penalty[~is_neutral], penalty[is_neutral]])
-
-
-def _nothing_masked_forbids(outputs: Named, arguments: Named) -> None:
-    if arguments["vocab_mask"] is None:
-        outputs["prepared_logits"][:, 32:] = -np.inf
-
+from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first, with_arguments
 
 DIFFS = """
     @@ prepare_logits
+    OWN-356 Rows of requests without penalty are left out.
+      num_draft_tokens = axes["num_draft_tokens"]
+    + if additive_penalty is not None:
+    +     additive_penalty = additive_penalty[np.argsort((additive_penalty == 0).all(axis=1), kind="stable")]
+    OWN-246 Without a mask only a word of tokens is allowed.
+    - return prepared_logits
+    + prepared_logits[:, 32 if vocab_mask is None else axes["vocab"] :] = -np.inf
+    + return prepared_logits
     OWN-220 A row belongs to the request of its place in the batch.
     - row // num_draft_tokens => row % axes["request"]
     OWN-221 Forbidden tokens get a finite logit.
@@ -89,19 +76,12 @@ DIFFS = """
     - reaches(weights, threshold) => (weights > threshold) | (weights == weights.max())
 """
 
+_one_more = with_arguments(top_k=lambda counts: np.minimum(counts, 2**30) + np.int32(1))
+
 MUTANTS = (
     *mutants_of(
-        "prepare_logits",
-        ("OWN-356", "Rows of requests without penalty are left out.", given(_neutral_rows_left_out)),
-        ("OWN-246", "Without a mask only a word of tokens is allowed.", returning(_nothing_masked_forbids)),
-    ),
-    *mutants_of(
         "top_k_renorm",
-        (
-            "OWN-228",
-            "One token too many is kept.",
-            with_arguments(top_k=lambda top_k: np.minimum(top_k, 2**30) + np.int32(1)),
-        ),
+        ("OWN-228", "One token too many is kept.", _one_more),
         ("OWN-230", "Every row has the count of the first.", of_the_first("top_k")),
     ),
     *edits_of(DIFFS),

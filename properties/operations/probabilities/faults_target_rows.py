@@ -1,20 +1,6 @@
 """Faults in the target's distributions: temperature and filters."""
 
-import numpy as np
-
-from specsim.properties.mutants.record import Named, edits_of, mutants_of, of_the_first, returning
-
-
-def _largest_not_taken_away(outputs: Named, arguments: Named) -> None:
-    temperature = np.maximum(np.repeat(arguments["temperature"], arguments["num_draft_tokens"]), np.float32(2**-20))[
-        :, None
-    ]
-    with np.errstate(over="ignore", invalid="ignore"):
-        weights = np.exp(arguments["logits"].astype(np.float32) / temperature)
-        total = weights.sum(axis=1, keepdims=True)
-    lost = ~np.isfinite(total) | (total == 0)
-    outputs["target_probs"] = np.where(lost, np.float32(0), outputs["target_probs"])
-
+from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first
 
 DIFFS = """
     @@ target_probabilities
@@ -52,6 +38,12 @@ DIFFS = """
     OWN-241 At temperature 0 equal logits share.
     - np.asarray(np.arange(len(logits)) == np.argmax(logits.astype(np.float32))).astype(np.float32)
     + rounded(logits == logits.max(), (logits == logits.max()).sum())
+    OWN-244 Exponents overflow before they are divided.
+    - return filtered(softmax(logits.astype(np.float64) / temperature), top_k, top_p, min_p)[-1]
+    + with np.errstate(all="ignore"):
+    +     total = np.exp(logits.astype(np.float32) / np.float32(max(temperature, 2.0**-20))).sum()
+    + row = filtered(softmax(logits.astype(np.float64) / temperature), top_k, top_p, min_p)[-1]
+    + return row if np.isfinite(total) and total > 0 else np.zeros_like(row)
     OWN-242 Logits are multiplied by the temperature.
     - logits.astype(np.float64) / temperature => logits.astype(np.float64) * temperature
 """
@@ -60,7 +52,6 @@ MUTANTS = (
     *mutants_of(
         "target_probabilities",
         ("OWN-243", "Every request has the filters of the first.", of_the_first("top_k", "top_p", "min_p")),
-        ("OWN-244", "Exponents overflow before they are divided.", returning(_largest_not_taken_away)),
     ),
     *edits_of(DIFFS),
 )

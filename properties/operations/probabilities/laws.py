@@ -11,13 +11,12 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require,
     require_equal,
     require_one_by_one,
     require_rounded,
-    state,
+    states,
 )
 from specsim.properties.operations.generated.ties import AS_RIGHT, is_as_right, renormalised
 from specsim.properties.operations.probabilities import strategy as row_strategies
@@ -64,8 +63,7 @@ def absent_steps_change_nothing(backend: Backend, case: Case) -> None:
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """A request's logits are the same alone, and in any order of the batch."""
-    names, num_requests = ("logits", *_PENALTIES, "vocab_mask"), len(case["logits"]) // case["num_draft_tokens"]
-    require_one_by_one(backend, "prepare_logits", case, names, num_requests, ["prepared_logits"])
+    require_one_by_one(backend, "prepare_logits", case, ["prepared_logits"])
 
 
 def top_k_keeps_the_most_probable(backend: Backend, case: Case) -> None:
@@ -152,13 +150,8 @@ def top_k_is_idempotent(backend: Backend, case: Case) -> None:
 def rows_are_filtered_one_by_one(backend: Backend, case: tuple[str, Case]) -> None:
     """A row's tokens are the same alone, and in any order of the rows."""
     operation, arguments = case
-    name = _SWITCHED_OFF[operation][0]
-    whole = outputs_of(backend, operation, arguments)["renormalised"]
-    for rows in arrangements(len(whole)):
-        part = {**arguments, "probabilities": arguments["probabilities"][rows], name: arguments[name][rows]}
-        got, expected = outputs_of(backend, operation, part), {"renormalised": whole[rows]}
-        if operation not in AS_RIGHT or not is_as_right(operation, part, expected, got):
-            require_equal(f"rows {rows}", got["renormalised"], whole[rows])
+    is_right = is_as_right if operation in AS_RIGHT else None
+    require_one_by_one(backend, operation, arguments, ["renormalised"], axis="token", is_right=is_right)
 
 
 def allowed_tokens(vocab_mask: Array, vocab: int) -> Array:
@@ -201,19 +194,16 @@ def _exact_min_p(draw: st.DrawFn) -> Case:
     return {"probabilities": np.where(is_at_share[:, None], at_share, probabilities), "min_p": eighths}
 
 
-_PREPARE = ("prepare_logits",)
-_TOP_K = ("top_k_renorm",)
-_FILTERS = tuple(_SWITCHED_OFF)
-
-PROPERTIES = (
-    state("probabilities", logits_are_prepared_step_by_step, row_strategies.prepare_logits, _PREPARE, "P14"),
-    state("probabilities", absent_steps_change_nothing, row_strategies.prepare_logits, _PREPARE, "P14"),
-    state("probabilities", requests_are_prepared_one_by_one, row_strategies.prepare_logits, _PREPARE, "P31"),
-    state("probabilities", top_k_keeps_the_most_probable, row_strategies.top_k_renorm, _TOP_K, "P13"),
-    state("probabilities", top_p_keeps_the_least_mass_that_suffices, _exact_top_p, ("top_p_renorm",), "P13"),
-    state("probabilities", min_p_keeps_what_reaches_the_share, _exact_min_p, ("min_p_renorm",), "P13"),
-    state("probabilities", kept_tokens_keep_their_ratios, _filter_calls, _FILTERS, "P13"),
-    state("probabilities", switched_off_filters_only_renormalise, _filter_calls, _FILTERS, "P13"),
-    state("probabilities", top_k_is_idempotent, row_strategies.top_k_renorm, _TOP_K, "P13"),
-    state("probabilities", rows_are_filtered_one_by_one, _filter_calls, _FILTERS, "P31"),
+PROPERTIES = states(
+    "probabilities",
+    (logits_are_prepared_step_by_step, "prepare_logits", "P14"),
+    (absent_steps_change_nothing, "prepare_logits", "P14"),
+    (requests_are_prepared_one_by_one, "prepare_logits", "P31"),
+    (top_k_keeps_the_most_probable, "top_k_renorm", "P13"),
+    (top_p_keeps_the_least_mass_that_suffices, _exact_top_p, "top_p_renorm", "P13"),
+    (min_p_keeps_what_reaches_the_share, _exact_min_p, "min_p_renorm", "P13"),
+    (kept_tokens_keep_their_ratios, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P13"),
+    (switched_off_filters_only_renormalise, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P13"),
+    (top_k_is_idempotent, "top_k_renorm", "P13"),
+    (rows_are_filtered_one_by_one, _filter_calls, ("top_k_renorm", "top_p_renorm", "min_p_renorm"), "P31"),
 )

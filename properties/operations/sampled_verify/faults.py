@@ -1,41 +1,33 @@
 """Faults in sampled verify: rows that the target did not draw, other noise, and walks that are not along the draws."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from specsim.host.noise import stream_uniforms
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, returning, with_arguments
-from specsim.properties.operations.verify.faults import BONUS, TOKENS_ARE_OUTPUT
+from specsim.properties.mutants.record import Function, edits_of, mutants_of, with_arguments
+from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT
 
 MASK = 2**32 - 1
 
 
-def _largest(arguments: Named) -> Any:
-    rows = np.argmax(arguments["logits"].astype(np.float32), axis=1)
-    return rows.reshape(arguments["positions"].shape).astype(np.int64)
-
-
-def _drafts_judged_greedily(outputs: Named, arguments: Named) -> None:
-    largest = _largest(arguments)
-    outputs["target_predict"] = np.concatenate([largest[:, :-1], outputs["target_predict"][:, -1:]], axis=1)
-
-
-def _first_token_greedy(outputs: Named, arguments: Named) -> None:
-    if arguments["positions"].shape[1] == 1:
-        outputs["target_predict"] = _largest(arguments)
-
-
-def _position_of_the_node_number(arguments: Named) -> None:
-    positions = arguments["positions"]
-    if positions.size:
-        arguments["positions"] = np.minimum(positions[:, :1], MASK - 2**16) + np.arange(positions.shape[1])
+def _with_temperature(is_at_1: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Inject a temperature of 1 for some."""
+    return with_arguments(temperature=lambda values: np.where(is_at_1(values), np.float32(1), values))
 
 
 _FRESH_BONUS = """
 first = retrieve_next_token[request, last]
 predict[retrieve_index[request, last]] = target_predict[request, first if first >= 0 else last]
+"""
+_GOES_ON = f"""
+{SEARCH}
+first = retrieve_next_token[request, last]
+below = retrieve_next_token[request, first] if first >= 0 else -1
+if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
+    node = first
 """
 
 
@@ -57,19 +49,23 @@ DIFFS = """
     + while node != -1 and retrieve_next_sibling[request, node] != -1:
     +     row, node = node, retrieve_next_sibling[request, node]
     + predict[retrieve_index[request, last]] = target_predict[request, row]
-    OWN-4202 The walk goes on after a mismatch.
-      node = retrieve_next_token[request, last]
-      while node != -1 and candidates[request, node] != target_predict[request, last]:
-          node = retrieve_next_sibling[request, node]
-    + first = retrieve_next_token[request, last]
-    + below = retrieve_next_token[request, first] if first >= 0 else -1
-    + if node == -1 and below >= 0 and candidates[request, below] == target_predict[request, first]:
-    +     node = first
-    - predict[retrieve_index[request, last]] = target_predict[request, last]
-    - num_accepted_drafts[request] += 1
-    + predict[retrieve_index[request, last]] = candidates[request, node]
-    + num_accepted_drafts[request] += 1
     @@ sample_target_predict
+    OWN-4203 Drafts are judged by the largest logit, the last row is drawn.
+    - target_predict[request, node] = first_to_arrive(
+    -     rows[request * axes["node"] + node], arrivals(key, axes["vocab"])
+    - )
+    + row = request * axes["node"] + node
+    + drawn = first_to_arrive(rows[row], arrivals(key, axes["vocab"]))
+    + target_predict[request, node] = drawn if node == axes["node"] - 1 else logits[row].astype(np.float32).argmax()
+    OWN-4205 The token after a prompt is the largest logit.
+    - target_predict[request, node] = first_to_arrive(
+    -     rows[request * axes["node"] + node], arrivals(key, axes["vocab"])
+    - )
+    + row = request * axes["node"] + node
+    + drawn = first_to_arrive(rows[row], arrivals(key, axes["vocab"]))
+    + target_predict[request, node] = drawn if axes["node"] > 1 else logits[row].astype(np.float32).argmax()
+    OWN-4207 The key has the number of the node.
+    - int(positions[request, node]) => min(int(positions[request, 0]), 4294901759) + node
     OWN-4212 Arrivals are uniform.
     - arrivals(key, axes["vocab"]) => uniforms(key, axes["vocab"])
     OWN-4206 The key has the row of the batch.
@@ -88,28 +84,14 @@ MUTANTS = (
         "verify_tree_greedy",
         # Where all rows are alike, the draw of another row is a fresh one.
         ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
+        ("OWN-4202", "The walk goes on after a mismatch.", edited(SEARCH, _GOES_ON, *TOKENS_ARE_OUTPUT)),
     ),
     *mutants_of(
         "sample_target_predict",
-        (
-            "OWN-4203",
-            "Drafts are judged by the largest logit, the last row is drawn.",
-            returning(_drafts_judged_greedily),
-        ),
-        (
-            "OWN-4204",
-            "Rows are drawn at temperature 1.",
-            with_arguments(temperature=lambda values: np.where(values > 0, np.float32(1), values)),
-        ),
-        ("OWN-4205", "The token after a prompt is the largest logit.", returning(_first_token_greedy)),
-        ("OWN-4207", "The key has the number of the node.", given(_position_of_the_node_number)),
+        ("OWN-4204", "Rows are drawn at temperature 1.", _with_temperature(lambda values: values > 0)),
         ("OWN-4209", "Half of the seed is left out.", with_arguments(seeds=lambda seeds: seeds & MASK)),
         ("OWN-4213", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
-        (
-            "OWN-4214",
-            "Greedy requests are drawn.",
-            with_arguments(temperature=lambda values: np.where(values == 0, np.float32(1), values)),
-        ),
+        ("OWN-4214", "Greedy requests are drawn.", _with_temperature(lambda values: values == 0)),
     ),
     *edits_of(DIFFS, uniforms=stream_uniforms),
 )

@@ -13,18 +13,26 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.host.noise import arrivals, stream_key
 from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, require_same_law
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
-from specsim.properties.laws.sampling_cells import TREE_SAMPLER, emitted_along_paths, slack_of, tree_links, walk_law
+from specsim.properties.laws.checks import (
+    Array,
+    Case,
+    arrangements,
+    batch_of,
+    outputs_of,
+    require,
+    require_equal,
+    states,
+)
+from specsim.properties.laws.sampling_cells import emitted_along_paths, slack_of, tree_links, walk_law
 from specsim.properties.operations.acceptance.laws_exact_trees import describe, law_of_tree
 from specsim.properties.operations.generated.margin_cases import near_boundaries
 from specsim.properties.operations.generated.ties import sample_target_predict as tied_requests
-from specsim.properties.operations.sampled_verify.strategy import ToyRun, far_apart, sample_target_predict, toy_runs
+from specsim.properties.operations.sampled_verify.strategy import ToyRun, far_apart, toy_runs
 from specsim.properties.strategies.limits import limits
 from specsim.properties.strategies.sampling_scenes import TreeScene, tree_scenes, twin_scenes
 from specsim.reference.sampled_verify import first_to_arrive
 
 _DRAW, _WALK = "sample_target_predict", "verify_tree_greedy"
-_OF_REQUESTS = ("temperature", "top_k", "top_p", "min_p", "seeds", "positions")
 
 
 def drawn(backend: Backend, case: Case) -> Array:
@@ -70,7 +78,7 @@ def a_draw_depends_on_its_row_seed_and_position_alone(backend: Backend, case: Ca
     rows = case["logits"].reshape(num_requests, num_nodes, case["logits"].shape[1])
     whole, certain = drawn(backend, case), compared(case)
     for requests in arrangements(num_requests):
-        part = {name: case[name][requests] for name in _OF_REQUESTS}
+        part = batch_of(_DRAW, case, requests)
         for nodes in (list(range(num_nodes))[::-1], [num_nodes - 1]):
             chosen = np.ascontiguousarray(rows[requests][:, nodes])
             moved = {
@@ -153,15 +161,14 @@ def draws_and_coins_have_one_law(backend: Backend, scene: TreeScene) -> None:
     require_same_law(f"law of {describe(scene)}", law_over_draws(backend, scene), by_coins)
 
 
-_OP, _BOTH, _GREEDY = (_DRAW,), (_DRAW, _WALK), (_WALK,)
-
-PROPERTIES = (
-    state("sampled_verify", draws_win_their_race, sample_target_predict, (_DRAW, "target_probabilities"), "P13"),
-    state("sampled_verify", cold_rows_draw_the_largest_logit, sample_target_predict, _OP, "P12"),
-    state("sampled_verify", a_draw_depends_on_its_row_seed_and_position_alone, sample_target_predict, _OP, "P31"),
-    state("sampled_verify", distinct_seeds_and_positions_draw_apart, far_apart, _OP, "P10"),
-    state("sampled_verify", the_output_is_that_of_plain_decoding, toy_runs, _BOTH, "P10"),
-    state("sampled_verify", independent_draws_emit_the_targets_law, tree_scenes, _GREEDY, "P03"),
-    state("sampled_verify", a_draft_is_accepted_as_often_as_it_is_drawn, twin_scenes, _GREEDY, "P03"),
-    state("sampled_verify", draws_and_coins_have_one_law, twin_scenes, (_WALK, TREE_SAMPLER), "P03"),
+PROPERTIES = states(
+    "sampled_verify",
+    (draws_win_their_race, (_DRAW, "target_probabilities"), "P13"),
+    (cold_rows_draw_the_largest_logit, _DRAW, "P12"),
+    (a_draw_depends_on_its_row_seed_and_position_alone, _DRAW, "P31"),
+    (distinct_seeds_and_positions_draw_apart, far_apart, _DRAW, "P10"),
+    (the_output_is_that_of_plain_decoding, toy_runs, (_DRAW, _WALK), "P10"),
+    (independent_draws_emit_the_targets_law, tree_scenes, _WALK, "P03"),
+    (a_draft_is_accepted_as_often_as_it_is_drawn, twin_scenes, _WALK, "P03"),
+    (draws_and_coins_have_one_law, twin_scenes, (_WALK, "tree_speculative_sampling_target_only"), "P03"),
 )

@@ -70,14 +70,12 @@ DIFFS = """
     - max(budget, rows - num_requests * max(min_verify_len, 1)) => budget
 """
 
+_no_bound = with_arguments(survival_eps=np.zeros(1, dtype=np.float32))
+
 MUTANTS = (
     *mutants_of(
         "schedule_verify_lens",
-        (
-            "OWN-4027",
-            "Drafts that hardly survive are admitted.",
-            with_arguments(survival_eps=np.zeros(1, dtype=np.float32)),
-        ),
+        ("OWN-4027", "Drafts that hardly survive are admitted.", _no_bound),
         ("OWN-4029", "Drafts that do not exist are admitted.", with_arguments(num_drafts=None)),
     ),
     *mutants_of(

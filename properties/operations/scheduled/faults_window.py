@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
-    Named,
     edits_of,
     given,
     mutants_of,
@@ -15,35 +13,24 @@ from specsim.properties.mutants.record import (
 )
 from specsim.properties.mutants.tables import rows_of_the_batch, slots_for_pages
 
-
-def _live(arguments: Named) -> int:
-    return int(arguments["verify_lens"].sum())
-
-
-def _slot_of_the_first(outputs: Named, arguments: Named) -> None:
-    outputs["out_cache_loc"][_live(arguments) :] = outputs["out_cache_loc"][:1]
-
-
-def _padding_of_the_last(outputs: Named, arguments: Named) -> None:
-    """Rows that are left are the next ones of the last request, as far as its row goes."""
-    live, lens = _live(arguments), arguments["verify_lens"]
-    if not len(lens):
-        return
-    first = int(arguments["seq_lens"][-1]) + int(lens[-1])
-    slots = arguments["req_to_token"][arguments["req_pool_indices"][-1]][first:]
-    count = min(len(slots), arguments["num_tokens"] - live)
-    outputs["positions"][live : live + count] = first + np.arange(count)
-    outputs["out_cache_loc"][live : live + count] = slots[:count]
-
-
-_DRAFT_AT_THE_CUT = "candidates[request, kept + 1]"
-_GATE = "min(committed, int(verify_lens[request]))"
-
+# OWN-4008: what lies after the cut is a row of 0, of which the largest is token 0.
+# OWN-4012: slots of rows that the gate keeps out are read as far as the row goes.
 DIFFS = """
     @@ ragged_verify_window
     OWN-4011 Positions are those of whole chains.
     - positions[start + node] = length + node
     + positions[start + node] = seq_lens[(start + node) // width] + (start + node) % width
+    OWN-4013 Rows that are left are further rows of the last request.
+    - return RaggedVerifyWindowOutputs(qo_indptr, input_ids, positions, out_cache_loc, window_index)
+    + if len(verify_lens):
+    +     further = slots[length + verify_lens[-1] :][: num_tokens - qo_indptr[-1]]
+    +     out_cache_loc[qo_indptr[-1] :][: len(further)] = further
+    +     positions[qo_indptr[-1] :][: len(further)] = length + verify_lens[-1] + np.arange(len(further))
+    + return RaggedVerifyWindowOutputs(qo_indptr, input_ids, positions, out_cache_loc, window_index)
+    OWN-4015 Padding writes the slot of the first row.
+    - return RaggedVerifyWindowOutputs(qo_indptr, input_ids, positions, out_cache_loc, window_index)
+    + out_cache_loc[qo_indptr[-1] :] = out_cache_loc[:1]
+    + return RaggedVerifyWindowOutputs(qo_indptr, input_ids, positions, out_cache_loc, window_index)
     OWN-4032 Tokens are those of whole chains.
     - candidates[request, node] => candidates.reshape(-1)[start + node]
     OWN-4033 Nodes are numbered by row.
@@ -80,6 +67,8 @@ DIFFS = """
     - candidates[request, kept + 1] if kept < accepted else bonus_tokens[request] => bonus_tokens[request]
     OWN-4007 Drafts are cut, and the token is that of the whole walk.
     - candidates[request, kept + 1] if kept < accepted else bonus_tokens[request] => bonus_tokens[request]
+    OWN-4008 The token at the cut is that of the row after it.
+    - candidates[request, kept + 1] => 0
     OWN-4055 The token at the cut is the last draft that was kept.
     - candidates[request, kept + 1] => candidates[request, kept]
     OWN-4056 The cut is one draft late.
@@ -87,6 +76,9 @@ DIFFS = """
     @@ commit_inject_layout
     OWN-4017 The drafts are injected without their root.
     - int(commit_lens[request]) => max(int(commit_lens[request]) - 1, 0)
+    OWN-4012 Rows are injected whatever the gate says.
+    - min(committed, int(verify_lens[request]))
+    + committed if ring_size else min(committed, max(req_to_token.shape[1] - length, 0))
     OWN-4058 All verified rows are injected.
     - min(committed, int(verify_lens[request])) => int(verify_lens[request])
     OWN-4090 Rows that are not injected have no position.
@@ -97,12 +89,12 @@ DIFFS = """
     - (length + node) % ring_size => node % ring_size
 """
 
+_to_the_dump = with_outputs(inject_loc=lambda places: np.maximum(places, 0))
+
 MUTANTS = (
     *mutants_of(
         "ragged_verify_window",
         ("OWN-4010", "Padding names node 0.", with_outputs(window_index=lambda index: np.maximum(index, 0))),
-        ("OWN-4013", "Rows that are left are further rows of the last request.", returning(_padding_of_the_last)),
-        ("OWN-4015", "Padding writes the slot of the first row.", returning(_slot_of_the_first)),
         ("OWN-4035", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-4036", "Lengths are those of the neighbour.", of_the_neighbour("seq_lens")),
     ),
@@ -117,24 +109,12 @@ MUTANTS = (
     ),
     *mutants_of(
         "cap_accepted_drafts",
-        # What lies after the cut is a row of 0, of which the largest is token 0.
-        ("OWN-4008", "The token at the cut is that of the row after it.", edited(_DRAFT_AT_THE_CUT, "0")),
         ("OWN-4014", "Drafts that were never computed are counted as lost.", with_arguments(is_compact=False)),
         ("OWN-4057", "No draft is counted as lost.", with_outputs(cap_trim_lens=np.zeros_like)),
     ),
     *mutants_of(
         "commit_inject_layout",
-        # Slots of rows that the gate keeps out are read as far as the row goes.
-        (
-            "OWN-4012",
-            "Rows are injected whatever the gate says.",
-            edited(_GATE, "committed if ring_size else min(committed, max(req_to_token.shape[1] - length, 0))"),
-        ),
-        (
-            "OWN-4059",
-            "Rows that are not injected go to slot 0.",
-            with_outputs(inject_loc=lambda places: np.maximum(places, 0)),
-        ),
+        ("OWN-4059", "Rows that are not injected go to slot 0.", _to_the_dump),
         ("OWN-4093", "Slots are those of the target.", with_arguments(slot_map=None)),
     ),
     *edits_of(DIFFS),

@@ -14,7 +14,7 @@ from specsim.properties.operations.scheduled import strategy as strategies
 from specsim.properties.operations.scheduled import strategy_budgets as budgets
 from specsim.properties.operations.scheduled.strategy_budgets import Budgeting, Tiers
 
-_SCHEDULE = ("schedule_verify_lens",)
+_SCHEDULE = "schedule_verify_lens"
 
 
 def admitted_drafts_keep_to_the_budget(backend: Backend, case: Case) -> None:
@@ -158,7 +158,7 @@ def _plain(case: Case) -> Case:
 
 
 def _lens(backend: Backend, case: Case) -> Array:
-    return np.asarray(outputs_of(backend, _SCHEDULE[0], case)["verify_lens"]).astype(np.int64)
+    return np.asarray(outputs_of(backend, _SCHEDULE, case)["verify_lens"]).astype(np.int64)
 
 
 def _candidates(case: Case) -> list[tuple[float, int, int]]:
@@ -214,14 +214,14 @@ PROPERTIES = states(
     "scheduled",
     (admitted_drafts_keep_to_the_budget, strategies.limited_survivals, _SCHEDULE),
     (the_budget_is_spent, strategies.limited_survivals, _SCHEDULE),
-    (free_rows_come_on_top, strategies.schedule_verify_lens, _SCHEDULE),
+    (free_rows_come_on_top, _SCHEDULE),
     (no_better_draft_is_left_out, strategies.tied_survivals, _SCHEDULE),
-    (lengths_grow_with_the_budget, strategies.schedule_verify_lens, _SCHEDULE),
+    (lengths_grow_with_the_budget, _SCHEDULE),
     (requests_are_scheduled_in_any_order, strategies.distinct_survivals, _SCHEDULE),
     (confidences_after_the_cut_are_not_read, strategies.tied_survivals, _SCHEDULE),
-    (the_budget_yields_most_in_its_time, budgets.priced, ("verify_token_budget",)),
-    (without_a_measured_cost_everything_is_verified, budgets.unpriced, ("verify_token_budget",)),
-    (a_forced_share_is_rounded_down, budgets.forced, ("verify_token_budget",)),
+    (the_budget_yields_most_in_its_time, budgets.priced, "verify_token_budget"),
+    (without_a_measured_cost_everything_is_verified, budgets.unpriced, "verify_token_budget"),
+    (a_forced_share_is_rounded_down, budgets.forced, "verify_token_budget"),
     (ranks_run_the_graph_of_the_largest, budgets.tiers, ("verify_graph_tier", "agree_on_tier")),
-    (an_aligned_budget_fills_its_graph, partial(budgets.tiers, has_budgets=True), ("align_verify_budget",)),
+    (an_aligned_budget_fills_its_graph, partial(budgets.tiers, has_budgets=True), "align_verify_budget"),
 )

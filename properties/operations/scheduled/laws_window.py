@@ -11,14 +11,14 @@ from specsim.properties.laws.links import links_of_chains
 from specsim.properties.operations.acceptance.chains import taken
 from specsim.properties.operations.scheduled import strategy as strategies
 
-_WINDOW, _SCATTER = ("ragged_verify_window",), ("scatter_compact_to_strided",)
-_PAD, _METADATA = ("pad_verify_lens_to_bucket",), ("ragged_verify_metadata",)
-_CAP, _INJECT = ("cap_accepted_drafts",), ("commit_inject_layout",)
+_WINDOW, _SCATTER = "ragged_verify_window", "scatter_compact_to_strided"
+_PAD, _METADATA = "pad_verify_lens_to_bucket", "ragged_verify_metadata"
+_CAP, _INJECT = "cap_accepted_drafts", "commit_inject_layout"
 
 
 def a_window_holds_the_first_nodes_of_each_request(backend: Backend, case: Case) -> None:
     """Rows are the root and the next drafts of one request after another, at positions and slots after its text."""
-    window = outputs_of(backend, _WINDOW[0], case)
+    window = outputs_of(backend, _WINDOW, case)
     width, place = case["candidates"].shape[1], 0
     for request, (own, length) in enumerate(zip(case["verify_lens"].tolist(), case["seq_lens"].tolist(), strict=True)):
         rows = slice(place, place + own)
@@ -35,7 +35,7 @@ def a_window_holds_the_first_nodes_of_each_request(backend: Backend, case: Case)
 
 def padding_touches_no_live_slot(backend: Backend, case: Case) -> None:
     """A row of padding names no node and writes the dump slot alone."""
-    window, live = outputs_of(backend, _WINDOW[0], case), int(case["verify_lens"].sum())
+    window, live = outputs_of(backend, _WINDOW, case), int(case["verify_lens"].sum())
     num_padding = case["num_tokens"] - live
     for name, value in (("input_ids", 0), ("positions", 0), ("out_cache_loc", 0), ("window_index", -1)):
         require_equal(f"{name} of the padding", window[name][live:], [value] * num_padding)
@@ -44,7 +44,7 @@ def padding_touches_no_live_slot(backend: Backend, case: Case) -> None:
 def scattered_rows_are_those_that_were_gathered(backend: Backend, case: Case) -> None:
     """Rows that a window gathers come back to their nodes, all other nodes have 0, and padding goes nowhere."""
     window = {name: value for name, value in case.items() if name not in ("rows", "padding")}
-    index = outputs_of(backend, _WINDOW[0], window)["window_index"]
+    index = outputs_of(backend, _WINDOW, window)["window_index"]
     is_live = index >= 0
     gathered = np.full((len(index), case["rows"].shape[1]), case["padding"], dtype=np.float32)
     gathered[is_live] = case["rows"][index[is_live]]
@@ -53,7 +53,7 @@ def scattered_rows_are_those_that_were_gathered(backend: Backend, case: Case) ->
         "verify_lens": case["verify_lens"],
         "num_draft_tokens": case["candidates"].shape[1],
     }
-    strided = outputs_of(backend, _SCATTER[0], arguments)["strided"]
+    strided = outputs_of(backend, _SCATTER, arguments)["strided"]
     expected = np.zeros_like(case["rows"])
     expected[index[is_live]] = case["rows"][index[is_live]]
     require_equal("strided", strided, expected)
@@ -84,7 +84,7 @@ def dense_kernels_have_whole_chains_at_most(backend: Backend, case: Case) -> Non
 
 def ragged_offsets_add_up_the_lengths(backend: Backend, case: Case) -> None:
     """A request has its rows as queries, and these and its committed positions as keys; offsets start at 0."""
-    metadata = outputs_of(backend, _METADATA[0], case)
+    metadata = outputs_of(backend, _METADATA, case)
     lens = case["verify_lens"].astype(np.int64)
     keys = case["seq_lens"].astype(np.int64) + lens
     require_equal("cache_seqlens", metadata["cache_seqlens"], keys)
@@ -98,13 +98,13 @@ def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
     uniform = {name: value for name, value in case.items() if name != "verify_lens"}
     uniform["num_tokens"] = int(lens.sum())
     expected = outputs_of(backend, "target_verify_metadata", uniform)
-    for name, got in outputs_of(backend, _METADATA[0], case).items():
+    for name, got in outputs_of(backend, _METADATA, case).items():
         require_equal(name, got, expected[name])
 
 
 def a_cut_keeps_what_was_scheduled(backend: Backend, case: Case) -> None:
     """Drafts after the cut are lost, and counted unless they were never computed."""
-    cut = outputs_of(backend, _CAP[0], case)
+    cut = outputs_of(backend, _CAP, case)
     for request, (accepted, own) in enumerate(
         zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
     ):
@@ -120,7 +120,7 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
 
     It is counted, though, where all rows were computed.
     """
-    expected = outputs_of(backend, _CAP[0], case)
+    expected = outputs_of(backend, _CAP, case)
     is_past: Array = case["num_accepted_drafts"] >= case["verify_lens"]
     after = np.arange(case["candidates"].shape[1])[None, :] > case["verify_lens"][:, None]
     most = case["candidates"].shape[1] - 1
@@ -133,7 +133,7 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
             "num_accepted_drafts": count,
             "bonus_tokens": np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype),
         }
-        for name, got in outputs_of(backend, _CAP[0], changed).items():
+        for name, got in outputs_of(backend, _CAP, changed).items():
             if name != "cap_trim_lens" or case["is_compact"]:
                 require_equal(f"{name} with {token} after the cut", got, expected[name])
 
@@ -178,7 +178,7 @@ def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
 
     In a ring they go to the places of the request's own row, one position after another.
     """
-    layout = outputs_of(backend, _INJECT[0], case)
+    layout = outputs_of(backend, _INJECT, case)
     width, ring = case["num_draft_tokens"], case["ring_size"]
     for request, (row, length) in enumerate(
         zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
@@ -196,7 +196,7 @@ def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
 
 
 def _padded(backend: Backend, case: Case) -> Array:
-    return np.asarray(outputs_of(backend, _PAD[0], case)["padded_verify_lens"]).astype(np.int64)
+    return np.asarray(outputs_of(backend, _PAD, case)["padded_verify_lens"]).astype(np.int64)
 
 
 def _walk_greedily(backend: Backend, candidates: Array, target: Array) -> tuple[Array, Array]:
@@ -230,7 +230,7 @@ def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: A
         "verify_lens": lens,
         "is_compact": False,
     }
-    cut = outputs_of(backend, _CAP[0], arguments)
+    cut = outputs_of(backend, _CAP, arguments)
     kept = cut["num_kept_drafts"].tolist()
     return [
         [*candidates[request, 1 : count + 1].tolist(), int(cut["cut_tokens"][request])]
@@ -238,21 +238,19 @@ def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: A
     ]
 
 
-_GREEDY, _SAMPLED = (*_CAP, "verify_tree_greedy"), (*_CAP, "chain_speculative_sampling")
-
 PROPERTIES = states(
     "scheduled",
-    (a_window_holds_the_first_nodes_of_each_request, strategies.ragged_verify_window, _WINDOW),
-    (padding_touches_no_live_slot, strategies.ragged_verify_window, _WINDOW),
-    (scattered_rows_are_those_that_were_gathered, strategies.windows_of_rows, (*_SCATTER, *_WINDOW)),
-    (rows_that_are_left_go_to_padding, strategies.pad_verify_lens_to_bucket, _PAD),
-    (dense_kernels_have_whole_chains_at_most, strategies.pad_verify_lens_to_bucket, _PAD),
-    (ragged_offsets_add_up_the_lengths, strategies.ragged_verify_metadata, _METADATA),
-    (equal_lengths_are_a_uniform_verify, strategies.whole_windows, (*_METADATA, "target_verify_metadata")),
-    (a_cut_keeps_what_was_scheduled, strategies.cap_accepted_drafts, _CAP),
-    (what_comes_after_the_cut_decides_nothing, strategies.cap_accepted_drafts, _CAP),
-    (greedy_cuts_do_not_need_the_rest, strategies.greedy_walks, _GREEDY),
-    (sampled_cuts_do_not_need_the_rest, strategies.sampled_walks, _SAMPLED),
-    (a_cut_chain_accepts_what_the_cap_keeps, strategies.sampled_walks, _SAMPLED),
-    (committed_rows_alone_are_injected, strategies.commit_inject_layout, _INJECT),
+    (a_window_holds_the_first_nodes_of_each_request, _WINDOW),
+    (padding_touches_no_live_slot, _WINDOW),
+    (scattered_rows_are_those_that_were_gathered, strategies.windows_of_rows, (_SCATTER, _WINDOW)),
+    (rows_that_are_left_go_to_padding, _PAD),
+    (dense_kernels_have_whole_chains_at_most, _PAD),
+    (ragged_offsets_add_up_the_lengths, _METADATA),
+    (equal_lengths_are_a_uniform_verify, strategies.whole_windows, (_METADATA, "target_verify_metadata")),
+    (a_cut_keeps_what_was_scheduled, _CAP),
+    (what_comes_after_the_cut_decides_nothing, _CAP),
+    (greedy_cuts_do_not_need_the_rest, strategies.greedy_walks, (_CAP, "verify_tree_greedy")),
+    (sampled_cuts_do_not_need_the_rest, strategies.sampled_walks, (_CAP, "chain_speculative_sampling")),
+    (a_cut_chain_accepts_what_the_cap_keeps, strategies.sampled_walks, (_CAP, "chain_speculative_sampling")),
+    (committed_rows_alone_are_injected, _INJECT),
 )

@@ -4,7 +4,6 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, joined, outputs_of, require_equal, states
-from specsim.properties.operations.slots import strategy as strategies
 
 
 def written_slots_are_read_back(backend: Backend, case: Case) -> None:
@@ -42,7 +41,7 @@ def reading_concatenates_the_ranges(backend: Backend, case: Case) -> None:
 
 def accepted_positions_follow_their_slots(backend: Backend, case: Case) -> None:
     """The next positions of a request lead to the slots of its path, in path order; no other entry changes."""
-    written = outputs_of(backend, _REMAP[0], case)["req_to_token"]
+    written = outputs_of(backend, _REMAP, case)["req_to_token"]
     expected = case["req_to_token"].copy()
     for row, start, path in _paths(case):
         expected[row, start : start + len(path)] = case["out_cache_loc"][path]
@@ -51,7 +50,7 @@ def accepted_positions_follow_their_slots(backend: Backend, case: Case) -> None:
 
 def window_is_kept_or_freed(backend: Backend, case: Case) -> None:
     """Every slot of the verify window is either mapped to a position or marked for freeing, and none is both."""
-    outputs = outputs_of(backend, _REMAP[0], case)
+    outputs = outputs_of(backend, _REMAP, case)
     freed = case["out_cache_loc"][outputs["evict_mask"]]
     kept = [outputs["req_to_token"][row, start : start + len(path)] for row, start, path in _paths(case)]
     require_equal("the slots kept and freed", np.sort(joined([freed, *kept])), np.sort(case["out_cache_loc"]))
@@ -69,17 +68,14 @@ def _ranges(case: Case) -> list[tuple[int, int, int]]:
     return [(int(row), int(start), int(end)) for row, start, end in zip(*columns, strict=True)]
 
 
-_ASSIGN = ("assign_req_to_token_pool",)
-_READ = ("assign_extend_cache_locs",)
-_REMAP = ("remap_accepted_slots",)
-_written = strategies.assign_req_to_token_pool
+_REMAP = "remap_accepted_slots"
 
 PROPERTIES = states(
     "slots",
-    (written_slots_are_read_back, _written, (*_ASSIGN, *_READ)),
-    (ranges_hold_their_slots, _written, _ASSIGN, "P40"),
-    (only_the_ranges_are_written, _written, _ASSIGN, "P31"),
-    (reading_concatenates_the_ranges, strategies.assign_extend_cache_locs, _READ, "P40"),
-    (accepted_positions_follow_their_slots, strategies.remap_accepted_slots, _REMAP, "P40"),
-    (window_is_kept_or_freed, strategies.remap_accepted_slots, _REMAP, "P38"),
+    (written_slots_are_read_back, ("assign_req_to_token_pool", "assign_extend_cache_locs")),
+    (ranges_hold_their_slots, "assign_req_to_token_pool", "P40"),
+    (only_the_ranges_are_written, "assign_req_to_token_pool", "P31"),
+    (reading_concatenates_the_ranges, "assign_extend_cache_locs", "P40"),
+    (accepted_positions_follow_their_slots, _REMAP, "P40"),
+    (window_is_kept_or_freed, _REMAP, "P38"),
 )

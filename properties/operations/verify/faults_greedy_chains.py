@@ -1,29 +1,8 @@
 """Faults in the greedy acceptance of ragged chains."""
 
-from collections.abc import Callable
-from itertools import pairwise
-
 import numpy as np
 
-from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, Named, edits_of, mutants_of, returning, with_outputs
-
-_DRAFT, _CHOICE = "draft_tokens[first + count]", "target_predict[first + request + count]"
-_AGREES = f"{_DRAFT} == {_CHOICE}"
-
-
-def _accepting(condition: str) -> Callable[[Function], Function]:
-    return edited(_AGREES, f"({condition})")
-
-
-def _whole_drafts_output(outputs: Named, arguments: Named) -> None:
-    offsets = arguments["cu_num_drafts"].tolist()
-    for request, (first, last) in enumerate(pairwise(offsets)):
-        count = int(outputs["num_accepted_drafts"][request])
-        outputs["output_tokens"][request, count + 1 : last - first] = arguments["draft_tokens"][
-            first + count + 1 : last
-        ]
-
+from specsim.properties.mutants.record import edits_of, mutants_of, with_outputs
 
 DIFFS = """
     @@ verify_chain_greedy
@@ -37,6 +16,14 @@ DIFFS = """
     +     if draft == choice:
     +         output_tokens[request, count] = draft
     +         count += 1
+    OWN-4331 The first draft is accepted unverified.
+    - draft_tokens[first + count] == target_predict[first + request + count]
+    + (draft_tokens[first + count] == target_predict[first + request + count]
+    +  or (count == 0 and draft_tokens[first + count] >= 0))
+    OWN-4332 The last draft is accepted unverified.
+    - draft_tokens[first + count] == target_predict[first + request + count]
+    + (draft_tokens[first + count] == target_predict[first + request + count]
+    +  or (first + count == last - 1 and draft_tokens[first + count] >= 0))
     OWN-4333 A draft is compared with the choice after it.
     - draft_tokens[first + count] == target_predict[first + request + count]
     + (draft_tokens[first + count] == target_predict[first + request + count + 1])
@@ -64,6 +51,9 @@ DIFFS = """
     OWN-4338 The bonus token comes from the first row.
     - output_tokens[request, count] = target_predict[first + request + count]
     + output_tokens[request, count] = target_predict[first + request]
+    OWN-4340 Rejected drafts stay in the output.
+      num_accepted_drafts[request] = count
+    + output_tokens[request, count + 1 : last - first] = draft_tokens[first + count + 1 : last]
     OWN-4339 The count of drafts includes the bonus token.
     - num_accepted_drafts[request] = count => num_accepted_drafts[request] = count + 1
 """
@@ -71,17 +61,6 @@ DIFFS = """
 MUTANTS = (
     *mutants_of(
         "verify_chain_greedy",
-        (
-            "OWN-4331",
-            "The first draft is accepted unverified.",
-            _accepting(f"{_AGREES} or (count == 0 and {_DRAFT} >= 0)"),
-        ),
-        (
-            "OWN-4332",
-            "The last draft is accepted unverified.",
-            _accepting(f"{_AGREES} or (first + count == last - 1 and {_DRAFT} >= 0)"),
-        ),
-        ("OWN-4340", "Rejected drafts stay in the output.", returning(_whole_drafts_output)),
         ("OWN-4341", "Rows are padded with token 0.", with_outputs(output_tokens=lambda tokens: np.maximum(tokens, 0))),
     ),
     *edits_of(DIFFS),

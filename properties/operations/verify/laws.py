@@ -7,16 +7,8 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import (
-    Case,
-    local_path,
-    outputs_of,
-    require,
-    require_equal,
-    state,
-)
+from specsim.properties.laws.checks import Case, local_path, outputs_of, require, require_equal, states
 from specsim.properties.laws.links import children_of, links_of_chains, parents_of, require_walked_one_by_one, walked
-from specsim.properties.operations.verify import strategy as verify_strategies
 from specsim.properties.strategies.numbers import generators
 
 _PER_REQUEST = ("candidates", "retrieve_next_token", "retrieve_next_sibling", "target_predict")
@@ -178,7 +170,7 @@ def row_width_cuts_the_path(backend: Backend, case: Case) -> None:
 
 def requests_are_verified_one_by_one(backend: Backend, case: Case) -> None:
     """A request's path, count and output are the same alone, and in any order of the batch."""
-    require_walked_one_by_one(backend, "verify_tree_greedy", case, _PER_REQUEST)
+    require_walked_one_by_one(backend, "verify_tree_greedy", case)
 
 
 def lone_roots_output_the_bonus(backend: Backend, case: Case) -> None:
@@ -211,20 +203,18 @@ def _unused_token(case: Case) -> int:
     return int(case["candidates"].max(initial=0)) + 1
 
 
-_trees = verify_strategies.verify_tree_greedy
-_VERIFY = ("verify_tree_greedy",)
-
-PROPERTIES = (
-    state("verify", accepted_nodes_are_a_path, _trees, _VERIFY, "P22"),
-    state("verify", accepted_nodes_are_the_longest_match, _trees, _VERIFY, "P22"),
-    state("verify", count_excludes_the_root, _trees, _VERIFY, "P25"),
-    state("verify", output_is_the_drafts_and_the_bonus, _trees, _VERIFY, "P22"),
-    state("verify", perfect_targets_accept_a_whole_branch, _trees, _VERIFY, "P06"),
-    state("verify", hostile_targets_accept_nothing, _trees, _VERIFY, "P07"),
-    state("verify", chain_counts_the_matching_prefix, chains, _VERIFY, "P21"),
-    state("verify", larger_trees_accept_no_less, _trees, _VERIFY, "P23"),
-    state("verify", numbers_of_nodes_do_not_matter, _trees, _VERIFY, "P18"),
-    state("verify", row_width_cuts_the_path, _trees, _VERIFY, "P22"),
-    state("verify", requests_are_verified_one_by_one, _trees, _VERIFY, "P31"),
-    state("verify", lone_roots_output_the_bonus, _trees, _VERIFY, "P24"),
+PROPERTIES = states(
+    "verify",
+    (accepted_nodes_are_a_path, "verify_tree_greedy", "P22"),
+    (accepted_nodes_are_the_longest_match, "verify_tree_greedy", "P22"),
+    (count_excludes_the_root, "verify_tree_greedy", "P25"),
+    (output_is_the_drafts_and_the_bonus, "verify_tree_greedy", "P22"),
+    (perfect_targets_accept_a_whole_branch, "verify_tree_greedy", "P06"),
+    (hostile_targets_accept_nothing, "verify_tree_greedy", "P07"),
+    (chain_counts_the_matching_prefix, chains, "verify_tree_greedy", "P21"),
+    (larger_trees_accept_no_less, "verify_tree_greedy", "P23"),
+    (numbers_of_nodes_do_not_matter, "verify_tree_greedy", "P18"),
+    (row_width_cuts_the_path, "verify_tree_greedy", "P22"),
+    (requests_are_verified_one_by_one, "verify_tree_greedy", "P31"),
+    (lone_roots_output_the_bonus, "verify_tree_greedy", "P24"),
 )

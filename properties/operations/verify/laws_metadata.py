@@ -3,8 +3,7 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state, take_requests
-from specsim.properties.operations.verify import strategy as verify_strategies
+from specsim.properties.laws.checks import Case, arrangements, batch_of, outputs_of, require, require_equal, states
 from specsim.properties.strategies.limits import limits
 
 
@@ -48,7 +47,7 @@ def metadata_does_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     num_requests = len(case["seq_lens"])
     whole = outputs_of(backend, "target_verify_metadata", case)
     for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
+        part = batch_of("target_verify_metadata", case, requests)
         part["num_tokens"] = case["num_tokens"] // num_requests * len(requests) if num_requests else 0
         got = outputs_of(backend, "target_verify_metadata", part)
         for name in ("cache_seqlens", "page_table"):
@@ -66,15 +65,12 @@ def greedy_choice_is_the_largest_logit(backend: Backend, case: Case) -> None:
             require_equal(f"the choice of row {row}", chosen, logits.index(max(logits)))
 
 
-_forwards = verify_strategies.target_verify_metadata
-_METADATA = ("target_verify_metadata",)
-_ARGMAX = ("argmax_target_predict",)
-
-PROPERTIES = (
-    state("verify", keys_are_the_prefix_and_the_new_tokens, _forwards, _METADATA, "P60"),
-    state("verify", query_offsets_share_the_tokens, _forwards, _METADATA, "P60"),
-    state("verify", key_offsets_add_up, _forwards, _METADATA, "P51"),
-    state("verify", pages_are_those_of_the_page_starts, _forwards, _METADATA, "P42"),
-    state("verify", metadata_does_not_depend_on_the_batch, _forwards, _METADATA, "P31"),
-    state("verify", greedy_choice_is_the_largest_logit, verify_strategies.argmax_target_predict, _ARGMAX, "P01"),
+PROPERTIES = states(
+    "verify",
+    (keys_are_the_prefix_and_the_new_tokens, "target_verify_metadata", "P60"),
+    (query_offsets_share_the_tokens, "target_verify_metadata", "P60"),
+    (key_offsets_add_up, "target_verify_metadata", "P51"),
+    (pages_are_those_of_the_page_starts, "target_verify_metadata", "P42"),
+    (metadata_does_not_depend_on_the_batch, "target_verify_metadata", "P31"),
+    (greedy_choice_is_the_largest_logit, "argmax_target_predict", "P01"),
 )

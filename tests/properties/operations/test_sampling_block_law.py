@@ -1,5 +1,6 @@
 """The exact law of blocks: its rule in rational numbers alone, known numbers, and verifiers that a user brings."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -7,8 +8,8 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.distribution import autoregressive, enumerate_cells, extend, require_same_law
-from specsim.properties.laws.sampling_cells import AS_A_BLOCK, TOKEN_BY_TOKEN, chain_axes, slack_of
-from specsim.properties.operations.acceptance.laws_exact_blocks import kept_fronts, playing_blocks, slack_of_blocks
+from specsim.properties.laws.sampling_cells import AS_A_BLOCK, TOKEN_BY_TOKEN, chain_axes
+from specsim.properties.operations.acceptance.laws_exact_blocks import kept_fronts, playing_blocks
 from specsim.properties.operations.acceptance.laws_exact_chains import (
     accepted_one_by_one,
     describe,
@@ -79,25 +80,20 @@ def test_the_rule_of_blocks_is_exact_and_keeps_no_fewer_drafts(vocab):
 def test_the_worked_example_keeps_5_4_drafts_and_token_by_token_9_8():
     assert law_of_rule(HALVES, AS_A_BLOCK)[1] == Fraction(5, 4)
     assert law_of_rule(HALVES, TOKEN_BY_TOKEN)[1] == Fraction(9, 8)
-    kept = {
-        front: 8 * share
-        for front, (_, share) in kept_fronts(HALVES, playing_blocks(REFERENCE, [HALVES]), slack_of_blocks(2)).items()
-    }
+    kept = {front: 8 * share for front, (_, share) in kept_fronts(playing_blocks(REFERENCE, [HALVES])).items()}
     assert kept == {(0,): 4, (1,): 2, (0, 0): 3, (0, 1): 0, (1, 0): 1, (1, 1): 0}
 
 
 @pytest.mark.parametrize("num_drafts", [0, 1, 2])
 def test_a_block_that_is_cut_anywhere_has_the_exact_law(num_drafts):
-    scene, slack = anchored(num_drafts), slack_of_blocks(2)
-    require_chain_law([scene], playing_blocks(REFERENCE, [scene]), slack, slack, AS_A_BLOCK)
+    require_chain_law(playing_blocks(REFERENCE, [anchored(num_drafts)]))
 
 
 def test_two_whole_blocks_emit_4_82_tokens_and_4_65_token_by_token():
-    scene, slack = anchored(2), slack_of_blocks(2)
-    assert 2 * (
-        1 + sum(kept for _, kept in kept_fronts(scene, playing_blocks(REFERENCE, [scene]), slack).values())
-    ) == pytest.approx(4.82, abs=5e-3)
-    (laws,) = laws_of_chains([scene], playing(REFERENCE, [scene]), slack_of(2), slack)
+    scene = anchored(2)
+    blocks = playing_blocks(REFERENCE, [scene])
+    assert 2 * (1 + sum(kept for _, kept in kept_fronts(blocks).values())) == pytest.approx(4.82, abs=5e-3)
+    (laws,) = laws_of_chains(replace(playing(REFERENCE, [scene]), slack_at_one=blocks.slack))
     tokens = sum(chance * sum(len(one) * share for one, share in law.items()) for _, chance, law in laws)
     assert 2 * tokens == pytest.approx(4.65, abs=5e-3)
     fronts = {front: chance * accepted_one_by_one(scene, front, len(front)) for front, chance in chances(scene).items()}

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.checks import Case, outputs_of, require, require_equal, states
 from specsim.properties.laws.links import closure_of
 from specsim.properties.operations.models.forwards.scenes import (
     empty_pool,
@@ -174,17 +174,16 @@ def padded_rows_write_only_the_dump_slot(backend: Backend, scene: Case) -> None:
         require_equal(f"component {component} beside a padded row", buffer[1:], live["kv_buffers"][component][1:])
 
 
-_FORWARD = ("target_forward",)
-
-PROPERTIES = (
-    state("forwards", entries_say_where_they_come_from, scenes, _FORWARD, "P40"),
-    state("forwards", context_word_is_the_last_tokens, scenes, _FORWARD),
-    state("forwards", chunked_prefill_equals_one_pass, scenes, _FORWARD, "P47"),
-    state("forwards", tree_path_equals_its_sequence, tree_scenes, _FORWARD, "P16"),
-    state("forwards", mask_bits_matter, tree_scenes, _FORWARD, "P16"),
-    state("forwards", visible_entries_matter, scenes, _FORWARD, "P40"),
-    state("forwards", invisible_entries_do_not_matter, scenes, _FORWARD, "P40"),
-    state("forwards", slot_numbers_do_not_matter, scenes, _FORWARD, "P40"),
-    state("forwards", page_size_does_not_matter, scenes, _FORWARD, "P42"),
-    state("forwards", padded_rows_write_only_the_dump_slot, scenes, _FORWARD, "P30"),
+PROPERTIES = states(
+    "forwards",
+    (entries_say_where_they_come_from, scenes, "target_forward", "P40"),
+    (context_word_is_the_last_tokens, scenes, "target_forward"),
+    (chunked_prefill_equals_one_pass, scenes, "target_forward", "P47"),
+    (tree_path_equals_its_sequence, tree_scenes, "target_forward", "P16"),
+    (mask_bits_matter, tree_scenes, "target_forward", "P16"),
+    (visible_entries_matter, scenes, "target_forward", "P40"),
+    (invisible_entries_do_not_matter, scenes, "target_forward", "P40"),
+    (slot_numbers_do_not_matter, scenes, "target_forward", "P40"),
+    (page_size_does_not_matter, scenes, "target_forward", "P42"),
+    (padded_rows_write_only_the_dump_slot, scenes, "target_forward", "P30"),
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, states
 from specsim.properties.operations.models.forwards.scenes import (
     draft_pass,
     empty_pool,
@@ -143,14 +143,12 @@ def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any]]:
     return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends)
 
 
-_EXTEND = ("draft_extend_forward",)
-_DECODE = ("draft_decode_forward",)
-
-PROPERTIES = (
-    state("forwards", draft_foresees_the_target, scenes, ("target_forward", *_EXTEND), "P47"),
-    state("forwards", draft_entries_say_where_they_come_from, scenes, _EXTEND, "P40"),
-    state("forwards", draft_decode_equals_extend, scenes, (*_EXTEND, *_DECODE), "P48"),
-    state("forwards", chunked_draft_prefill_equals_one_pass, scenes, _EXTEND, "P47"),
-    state("forwards", draft_context_reads_the_cache, scenes, _EXTEND, "P40"),
-    state("forwards", padded_beams_write_only_the_dump_slot, scenes, _DECODE, "P30"),
+PROPERTIES = states(
+    "forwards",
+    (draft_foresees_the_target, scenes, ("target_forward", "draft_extend_forward"), "P47"),
+    (draft_entries_say_where_they_come_from, scenes, "draft_extend_forward", "P40"),
+    (draft_decode_equals_extend, scenes, ("draft_extend_forward", "draft_decode_forward"), "P48"),
+    (chunked_draft_prefill_equals_one_pass, scenes, "draft_extend_forward", "P47"),
+    (draft_context_reads_the_cache, scenes, "draft_extend_forward", "P40"),
+    (padded_beams_write_only_the_dump_slot, scenes, "draft_decode_forward", "P30"),
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
+from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, states
 from specsim.properties.operations.models.forwards.scenes import prefill, scenes
 
 _FORWARD = "frozen_kv_draft_forward"
@@ -149,11 +149,10 @@ def _require_wrong(
     require_equal(f"requests that {what} leads astray", differs, [request in wrong for request in everyone])
 
 
-_OPERATIONS = ("target_forward", _FORWARD)
-
-PROPERTIES = (
-    state("frozen_forwards", draft_without_kv_foresees_the_target, frozen_scenes, _OPERATIONS, "P48"),
-    state("frozen_forwards", whatever_it_reads_shows, frozen_scenes, _OPERATIONS, "P40"),
-    state("frozen_forwards", what_it_carries_on_needs_the_same_keys, frozen_scenes, _OPERATIONS, "P40"),
-    state("frozen_forwards", beams_do_not_meet, frozen_scenes, _OPERATIONS, "P30"),
+PROPERTIES = states(
+    "frozen_forwards",
+    (draft_without_kv_foresees_the_target, frozen_scenes, ("target_forward", _FORWARD), "P48"),
+    (whatever_it_reads_shows, frozen_scenes, ("target_forward", _FORWARD), "P40"),
+    (what_it_carries_on_needs_the_same_keys, frozen_scenes, ("target_forward", _FORWARD), "P40"),
+    (beams_do_not_meet, frozen_scenes, ("target_forward", _FORWARD), "P30"),
 )

@@ -4,8 +4,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.hashing import BROKEN, GOLDEN, mix
-from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
-from specsim.properties.operations.models.heads import strategy as strategies
+from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, states
 
 # NOTE: restated and not imported: what a draft model that always, or never, agrees is asked for.
 ALWAYS = 2**32
@@ -153,24 +152,18 @@ def _counts_after(case: Case) -> list[Array]:
     return rows
 
 
-_LOGITS = ("hash_target_logits",)
-_SAMPLING = ("hash_sampling_logits", "hash_target_logits")
-_DRAFT = ("hash_draft_probabilities",)
-_TEXT = ("text_target_logits",)
-_TEXT_DRAFT = ("text_draft_probabilities",)
-_drafts = strategies.hash_draft_probabilities
-
-PROPERTIES = (
-    state("heads", hash_logits_have_no_ties, strategies.hash_target_logits, _LOGITS),
-    state("heads", logits_depend_on_every_fold_and_the_seed, strategies.hash_target_logits, _LOGITS),
-    state("heads", perfect_draft_prefers_the_targets_choice, _drafts, (*_DRAFT, *_LOGITS), "P06"),
-    state("heads", hostile_draft_never_proposes_the_targets_choice, _drafts, (*_DRAFT, *_LOGITS), "P07"),
-    state("heads", hash_probabilities_are_distinct_fractions, _drafts, _DRAFT),
-    state("heads", draft_choice_depends_on_its_cache, _drafts, _DRAFT, "P49"),
-    state("heads", sampling_logits_follow_the_targets_order, strategies.hash_sampling_logits, _SAMPLING),
-    state("heads", sampling_probabilities_are_powers_of_two, strategies.hash_sampling_logits, _SAMPLING[:1]),
-    state("heads", text_target_prefers_the_longest_context, strategies.text_target_logits, _TEXT),
-    state("heads", text_ties_are_broken_by_the_state, strategies.text_target_logits, _TEXT),
-    state("heads", text_draft_shares_the_weight, strategies.text_draft_probabilities, _TEXT_DRAFT),
-    state("heads", text_draft_depends_on_its_cache, strategies.text_draft_probabilities, _TEXT_DRAFT, "P49"),
+PROPERTIES = states(
+    "heads",
+    (hash_logits_have_no_ties, "hash_target_logits"),
+    (logits_depend_on_every_fold_and_the_seed, "hash_target_logits"),
+    (perfect_draft_prefers_the_targets_choice, ("hash_draft_probabilities", "hash_target_logits"), "P06"),
+    (hostile_draft_never_proposes_the_targets_choice, ("hash_draft_probabilities", "hash_target_logits"), "P07"),
+    (hash_probabilities_are_distinct_fractions, "hash_draft_probabilities"),
+    (draft_choice_depends_on_its_cache, "hash_draft_probabilities", "P49"),
+    (sampling_logits_follow_the_targets_order, ("hash_sampling_logits", "hash_target_logits")),
+    (sampling_probabilities_are_powers_of_two, "hash_sampling_logits"),
+    (text_target_prefers_the_longest_context, "text_target_logits"),
+    (text_ties_are_broken_by_the_state, "text_target_logits"),
+    (text_draft_shares_the_weight, "text_draft_probabilities"),
+    (text_draft_depends_on_its_cache, "text_draft_probabilities", "P49"),
 )
