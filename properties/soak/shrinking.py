@@ -11,15 +11,15 @@ from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.strategies import DrawFn
 
 from specsim.config import SpecConfig
 from specsim.conformance.isolation.heartbeat import Cut
 from specsim.counts import path_width
 from specsim.properties.composite import composite
+from specsim.properties.quietly import shrinking_what_is_fed
 from specsim.properties.runs.scenario import Arrival
 from specsim.properties.soak.history import Failure
 from specsim.properties.soak.rules import Action
@@ -95,16 +95,7 @@ def shrink(failure: Failure, replay: Replay, most_replays: int = MOST_REPLAYS) -
             smallest, last = found, history
         raise AssertionError(smallest.error)
 
-    how = settings(
-        database=InMemoryExampleDatabase(),
-        deadline=None,
-        phases=(Phase.reuse, Phase.shrink),
-        print_blob=False,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-    )
-    test: Any = how(given(_histories(failure.setup, single))(law))
+    test: Any = shrinking_what_is_fed()(given(_histories(failure.setup, single))(law))
     # NOTE: Hypothesis raises what the smallest history does, and what a search ends with that took too long.
     with suppress(Exception, Cut):
         test.hypothesis.fuzz_one_input(KEEP * (len(SIMPLER_SETUPS) + CHOICES_OF_AN_ACTION * (1 + len(single))))

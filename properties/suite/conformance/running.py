@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, reject, settings
+from hypothesis import Phase, given, reject
 from hypothesis import seed as seeded
 from hypothesis.errors import HypothesisException, Unsatisfiable
 
@@ -21,6 +21,7 @@ from specsim.operations import RECORDS
 from specsim.properties.laws.frequencies import Inconclusive
 from specsim.properties.operations.generated.margin_cases import counting
 from specsim.properties.property import Property
+from specsim.properties.quietly import quietly
 from specsim.properties.reach.counting import counting_reach, require_reach
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.strategies.limits import drawing_within, leaves_out
@@ -233,19 +234,10 @@ def explore(
     one: Property, law: Callable[[Any], None], seed: int | str, max_examples: int, is_shrunk: bool = True
 ) -> None:
     """Call a law on the examples of a seed, and where it fails on smaller ones, unless that is left to the caller."""
-    quietly = settings(
-        max_examples=max_examples,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-        report_multiple_bugs=False,
-        verbosity=Verbosity.quiet,
-        phases=(Phase.generate, Phase.shrink) if is_shrunk else (Phase.generate,),
-    )
+    phases = (Phase.generate, Phase.shrink) if is_shrunk else (Phase.generate,)
+    how = quietly(max_examples=max_examples, derandomize=False, phases=phases)
     digest = hashlib.sha256(f"{seed} {one.name}".encode()).digest()
-    seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()
+    seeded(int.from_bytes(digest[:8], "big"))(how(given(one.strategy())(law)))()
 
 
 def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> Failure:

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, Verbosity, settings
-from hypothesis.database import InMemoryExampleDatabase
-
 from specsim.conformance.backend import Backend
 from specsim.conformance.raised import Undefined
 from specsim.properties.property import Property
+from specsim.properties.quietly import shrinking_what_is_fed
 from specsim.properties.suite.conformance.selection import is_runnable
 from specsim.properties.suite.harness.finding import find_property, loaded
 from specsim.properties.suite.harness.judging import test_of
@@ -61,16 +59,8 @@ def target(
     one, backend = find_property(property_or_operation), loaded(implementation)
     require_runnable(one, backend)
     found: list[Found] = []
-    how = settings(
-        database=InMemoryExampleDatabase(),
-        verbosity=Verbosity.quiet,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.reuse, Phase.shrink),
-        print_blob=False,
-        report_multiple_bugs=False,
-    )
-    test = test_of(one, backend, how, is_entry_wise, lambda *failed: found.append(failed))
+    how, keep = shrinking_what_is_fed(), lambda *failed: found.append(failed)
+    test = test_of(one, backend, how, is_entry_wise, keep)
     run = test.hypothesis.fuzz_one_input
 
     def fuzz(data: bytes) -> bytes | None:

@@ -4,13 +4,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import Phase, given, seed
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.raised import Undefined
 from specsim.properties.property import Property
+from specsim.properties.quietly import quietly
 
 
 class Cases:
@@ -69,13 +70,7 @@ def _drawing_two(one: Property) -> Callable[[int], list[Any]]:
     """
     drawn: list[Any] = []
 
-    @settings(
-        max_examples=2,
-        phases=(Phase.explicit, Phase.generate),
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @quietly(max_examples=2, phases=(Phase.explicit, Phase.generate))
     @given(st.integers(0, 2**64 - 1), one.strategy())
     def collect(_: int, case: Any) -> None:
         drawn.append(case)
