@@ -34,10 +34,15 @@ class PlainFailure(msgspec.Struct):
 
 
 class PlainOutcome(msgspec.Struct):
-    """What every unit sends, by which the outcome of a process that is tried is checked; others add their counts."""
+    """What every unit sends, by which the outcome of a process that is tried is checked; others add their counts.
+
+    ``ran`` counts what of the implementation ran, ``drafts`` what became of the drafts of its engines.
+    """
 
     duration: float
     reach: dict[str, int]
+    ran: dict[str, int]
+    drafts: dict[str, int]
     failure: PlainFailure | None
 
 

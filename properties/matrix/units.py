@@ -51,16 +51,12 @@ class PlainHistory(PlainOutcome):
     """What the process of a history sends."""
 
     num_leaked: int
-    ran: dict[str, int]
-    drafts: dict[str, int]
 
 
 class PlainLaw(PlainOutcome):
     """What the process of a law sends; ``refused`` is what its worker takes alone, if it refuses the law's requests."""
 
     refused: str
-    ran: dict[str, int]
-    drafts: dict[str, int]
 
 
 def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: MatrixLimits) -> dict[str, Any]:

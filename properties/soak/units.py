@@ -57,10 +57,8 @@ class PlainMachine(PlainOutcome):
     coverage: Coverage
     repeated: Traces | None
     untried: dict[str, str]
-    ran: dict[str, int]
     refused: str
     brings: Brought
-    drafts: dict[str, int]
     process: int
     rss_mib: float
 

@@ -174,11 +174,7 @@ def assemble(
     failures: Mapping[str, Failure],
     reported: Mapping[str, bool],
     is_interrupted: bool = False,
-    brings: Brought | None = None,
-    must_play: tuple[str, ...] = (),
-    unpromised: Mapping[str, Behaviour] | None = None,
-    is_strict: bool = False,
-    must_reach: bool = False,
+    **others: Any,
 ) -> Report:
     """Put the reports of properties together.
 
@@ -186,16 +182,8 @@ def assemble(
     ----------
     reported : mapping
         Whether the implementation has each name that is listed.
-    brings : Brought or None
-        What the implementation has.
-    must_play : tuple of str
-        Names of its workers that the run had to play, and of its scheduler.
-    unpromised : mapping or None
-        What it does with input that it does not promise to refuse, by operation.
-    is_strict : bool
-        Whether that decides too.
-    must_reach : bool
-        Whether properties have to meet all their tags.
+    others : mapping
+        Further fields of a ``Report``.
     """
     by_operation = {
         name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -211,11 +199,7 @@ def assemble(
         properties={one.name: _undecided_if_vacuous(reports[one.name]) for one in chosen},
         failures=tuple(failures[one.name] for one in chosen if one.name in failures),
         margin_cases=sum(report.margin_cases for report in reports.values()),
-        brings=brings or Brought(),
-        must_play=must_play,
-        unpromised=dict(unpromised or {}),
-        is_strict=is_strict,
-        must_reach=must_reach,
+        **others,
     )
     return judged(report, is_failed=bool(failures))
 

@@ -223,33 +223,26 @@ class Run:
             )
             for one in self.chosen
         }
-        names = reported_names(self.described, self._wanted.operations, self._wanted.with_models)
-        wanted = self._wanted
+        wanted, described = self._wanted, self.described
+        names = reported_names(described, wanted.operations, wanted.with_models)
         if wanted.properties is not None:
             asked = _asked(self.chosen, reports, names)
             names = [name for name in names if name in asked]
-        reported = {name: self.described.has(name) and name not in wanted.without for name in names}
-        described = self.described
-        brings = Brought(
-            described.name,
-            tuple(name for name in CATALOGUE if described.has(name)),
-            described.makes,
-            described.alike,
-            described.drafters,
-        )
+        reported = {name: described.has(name) and name not in wanted.without for name in names}
+        functions = tuple(name for name in CATALOGUE if described.has(name))
         return assemble(
-            self.described.name,
+            described.name,
             wanted.seed,
             self.chosen,
             reports,
             self.failures,
             reported,
             is_interrupted,
-            brings,
-            self._must_play(),
-            self.unpromised,
-            wanted.is_strict,
-            wanted.must_reach,
+            brings=Brought(described.name, functions, described.makes, described.alike, described.drafters),
+            must_play=self._must_play(),
+            unpromised=self.unpromised,
+            is_strict=wanted.is_strict,
+            must_reach=wanted.must_reach,
         )
 
     def _must_play(self) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -138,36 +139,23 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
 
 def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     """Return what several runs of a property came to."""
-    reach, tags, left_out, ran, drafts = (Counter[str]() for _ in range(5))
-    first_failed: int | None = None
-    examples = 0
-    for report in reports:
-        if first_failed is None and report.first_failed is not None:
-            first_failed = examples + report.first_failed
-        examples += report.examples
-        drafts.update(report.drafts)
-        ran.update(report.ran)
-        reach.update(report.reach)
-        tags.update(report.tags)
-        left_out.update(report.left_out)
+    of = {one.name: [getattr(report, one.name) for report in reports] for one in fields(PropertyReport)}
+    added: dict[str, Any] = {name: sum(of[name]) for name in ("examples", "margin_cases", "not_compared", "seconds")}
+    added |= {name: any(of[name]) for name in ("failed", "missing", "cut")}
+    for name in ("reach", "tags", "left_out", "ran", "drafts"):
+        counts = Counter[str]()
+        for more in of[name]:
+            counts.update(more)
+        added[name] = dict(counts)
+    before = accumulate(of["examples"], initial=0)
+    failed = (count + first for count, first in zip(before, of["first_failed"], strict=False) if first is not None)
     uncalled = [set(report.uncalled) for report in reports if report.examples]
     return PropertyReport(
-        examples=examples,
-        failed=any(report.failed for report in reports),
-        missing=any(report.missing for report in reports),
-        margin_cases=sum(report.margin_cases for report in reports),
-        inconclusive=next((report.inconclusive for report in reports if report.inconclusive), ""),
-        reach=dict(reach),
-        tags=dict(tags),
-        left_out=dict(left_out),
-        ran=dict(ran),
-        cut=any(report.cut for report in reports),
-        not_compared=sum(report.not_compared for report in reports),
+        **added,
+        inconclusive=next(filter(None, of["inconclusive"]), ""),
         uncalled=tuple(sorted(set.intersection(*uncalled))) if uncalled else (),
-        not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
-        seconds=sum(report.seconds for report in reports),
-        first_failed=first_failed,
-        drafts=dict(drafts),
+        not_run="" if added["examples"] else next(filter(None, of["not_run"]), ""),
+        first_failed=next(failed, None),
     )
 
 
