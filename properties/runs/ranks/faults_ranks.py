@@ -129,7 +129,7 @@ _OF_MEETINGS = (
 _VALUES = "self._form.values_of(said, own)"
 _PROPOSED = "replace(output, probabilities=self._said('proposals', output.probabilities))"
 
-_OF_ONE_VOICE = (
+_OF_AGREEMENT = (
     ("S15", "Each rank samples its own decisions.", edited(_VALUES, "own", within="OneVoiceModel._said")),
     ("OWN-2380", "Ranks agree on decisions, not on drafts.",
      edited(f"return {_PROPOSED}", f"{_PROPOSED}\nreturn output", within="OneVoiceModel._draft")),
@@ -147,5 +147,5 @@ _OF_ONE_VOICE = (
 MUTANTS = (
     *mutants_of("PaddedModel", *_OF_MODELS),
     *mutants_of("Meeting", *_OF_MEETINGS),
-    *mutants_of("OneVoiceModel", *_OF_ONE_VOICE),
+    *mutants_of("OneVoiceModel", *_OF_AGREEMENT),
 )
