@@ -127,7 +127,7 @@ def chain_speculative_sampling(
     """
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
-    is_certain = draw(mostly(st.just(False), st.just(True), one_in=3))
+    is_certain = draw(mostly(st.just(False), st.just(True), one_in=4 if judged.has_trials else 3))
     sizes = st.integers(0, most).map(lambda count: (count, most))
     one = st.tuples(sizes, chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
@@ -265,7 +265,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     Of one in four either side's row lacks a draft. One coin lies just below its edge, and those after it above theirs;
     the final coin lies beside the end of a token of what is left then. Every other chain ends after a draft that the
     target likes least, so that the share of what it keeps is below 1; there the rows are such that this share shows in
-    what is left, and three of four final coins draw another token with it than without.
+    what is left, and the final coin lies where it draws another token with the share than without.
     """
     source, kind = chance.source, "coarse" if chance.is_exact else "softmax"
     count = max(sizes[0], min(sizes[1], source.integer(2, 4)))
@@ -293,7 +293,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     share = shares_of_fronts(tokens, target, proposal)[last]
     ends = _ends(target[last]) if last == count else _ends_of_rest(share, target[last], proposal[last])
     coins[-1] = ends[source.integer(0, vocab - 1)] + (coins[-1] - 0.5) / 8
-    if ends_early and not is_certain and source.integer(0, 3) > 0:
+    if ends_early and not is_certain:
         others = _ends_of_rest(1.0, target[last], proposal[last])
         widest = np.abs(ends - others).argmax()
         coins[-1] = (ends[widest] + others[widest]) / 2
