@@ -151,18 +151,18 @@ def the_root_is_a_node_of_its_path(backend: Backend, case: Case) -> None:
     ),
     Edit(
         f"properties/operations/{GROUP}/laws.py",
-        f'    (the_root_is_a_node_of_its_path, strategies.{NAME}, ("{NAME}",), "P37"),\n',
+        f'    (the_root_is_a_node_of_its_path, "{NAME}", "P37"),\n',
         after='    "compact",',
     ),
 )
 MUTANT = Edit(
     f"properties/operations/{GROUP}/faults.py",
     """\
-    count_path_nodes=(
-        ("OWN-TRIAL", "The root is left out.", edited("accept_index[request]", "accept_index[request, 1:]")),
-    ),
+    @@ count_path_nodes
+    OWN-TRIAL The root is left out.
+    - accept_index[request] => accept_index[request, 1:]
 """,
-    after="MUTANTS = mutants_by_operation(",
+    after='DIFFS = """',
 )
 TEST = Edit(
     f"tests/reference/test_{GROUP}.py",
