@@ -11,6 +11,7 @@ from specsim.gpu.worker.cut import depths_of
 from specsim.gpu.worker.transfer import download
 from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import VerifyInput, VerifyOutput
+from specsim.simulation.numbers import Widths
 from specsim.simulation.sides import SideFacts
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Proposals
@@ -22,7 +23,7 @@ def end_requests(
     live: int,
     facts: SideFacts,
     ledger: IterationLedger,
-    own_steps: Sequence[int] | None = None,
+    widths: Widths,
 ) -> tuple[Truncation, Proposals | None]:
     """Wait for what the live requests accepted, and let them end on the host (semantics J.1, steps 6 and 7)."""
     num_nodes = verify_input.num_draft_tokens
@@ -31,32 +32,25 @@ def end_requests(
             phase.predict[: live * num_nodes],
             phase.accept_index[:live],
             phase.num_accepted_drafts[:live],
-            *proposed_trees(verify_input, live, facts, own_steps),
+            *proposed_trees(verify_input, live, facts.branches(widths.config), widths.own_steps),
         ]
     )
     truncation = ledger.end_requests(accept_index, predict, truncate_at_stop, facts.counts_only_output)
     got, expected = num_accepted_drafts.tolist(), truncation.request_num_accepted_drafts.tolist()
     require(got == expected, "num_accepted_drafts", got, expected)
-    return truncation, proposals_of(trees, own_steps)
+    return truncation, proposals_of(trees, widths.own_steps)
 
 
 def proposed_trees(
-    phase: VerifyInput, live: int, facts: SideFacts, own_steps: Sequence[int] | None = None
+    phase: VerifyInput, live: int, branches: int, own_steps: Sequence[int] | None = None
 ) -> list[Tensor]:
     """Return what says how many drafts live requests have, where the sizes of the iteration do not.
 
-    Of trees that are cut, the depths int32 [request, node]; of others, their masks int32 [request, node, node].
+    It is the depth of each node, int32 [request, node], of trees and of what is cut.
     """
-    if own_steps is not None:
-        return [depths_of(phase)[:live].int()]
-    if not facts.proposes_by_tree:
-        return []
-    num_nodes = phase.num_draft_tokens
-    return [phase.tree_mask.view(-1, num_nodes, num_nodes)[:live].int()]
+    return [] if own_steps is None and branches == 1 else [depths_of(phase)[:live].int()]
 
 
 def proposals_of(trees: Sequence[np.ndarray[Any, Any]], own_steps: Sequence[int] | None = None) -> Proposals | None:
-    """Return what trees propose whose depths or masks the host has; None without any."""
-    if own_steps is not None:
-        return Proposals.of_depths(trees[0], own_steps)
-    return Proposals.of_trees(trees[0].astype(np.bool_)) if trees else None
+    """Return what trees propose whose depths the host has; None without any."""
+    return Proposals.of_depths(trees[0], own_steps) if trees else None

@@ -61,7 +61,7 @@ class GpuWorkerV1(Loop):
         row, verify_input, accepted = stages.start.req_pool_indices[:live], stages.verify_input, stages.verify_output
         scored = score(asked, row, stages.output, accepted.accept_index, accepted.predict, choices)
         self._scored = scored, live
-        truncation, proposals = end_requests(verify_input, accepted, live, side.facts, ledger, widths.own_steps)
+        truncation, proposals = end_requests(verify_input, accepted, live, side.facts, ledger, widths)
         iteration = Iteration.of(truncation, config.num_draft_tokens, proposals, stages.verified(live))
         everyone, going_on = reclaim(
             row,

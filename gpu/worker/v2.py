@@ -35,7 +35,7 @@ class GpuWorker(Loop):
                 tokens[:live],
                 accepted.num_accepted_drafts[:live],
                 accepted.num_accepted_tokens[:live],
-                *proposed_trees(stages.verify_input, live, self.side.facts, stages.own_steps),
+                *proposed_trees(stages.verify_input, live, self._branches, stages.own_steps),
             ]
         )
         iteration = Iteration(output, drafts, counts, proposals_of(trees, stages.own_steps), stages.verified(live))

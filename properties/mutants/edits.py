@@ -173,7 +173,9 @@ def _edited_names(
     """Return what stands in a module once a function or a class of it is edited, or any of them."""
     tree = function = _parsed(module_name)
     for name in place.split(".") if place else ():
-        function = next(one for one in function.body if getattr(one, "name", None) == name)
+        function = next((one for one in function.body if getattr(one, "name", None) == name), None)
+        if function is None:
+            raise DoesNotFitError(f"{module_name} has no {place}")
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         _replace(function, old, new, f"{module_name}.{place}")
     edited = {place.partition(".")[0]} if place else {str(getattr(one, "name", "")) for one in tree.body}

@@ -173,6 +173,7 @@ def _when_asked_for(inject: Callable[..., Any], correct: Callable[..., Any]) -> 
     def make(*given: Any, **named: Any) -> Any:
         return faulty()(*given, **named)
 
+    vars(make)["faulty"] = faulty
     return make
 
 

@@ -74,5 +74,5 @@ class ReferenceWorkerV1(Loop):
         self._waiting.keep(followed.start)
         self.batch = Batch(ForwardMode.DECODE, row, everyone.seq_lens, followed.start)
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
-        proposals = side.facts.proposals(verify_input, widths.own_steps)
+        proposals = side.facts.proposals(verify_input, widths)
         return Iteration.of(truncation, config.num_draft_tokens, proposals, verified)

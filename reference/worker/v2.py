@@ -67,5 +67,5 @@ class ReferenceWorker(Loop):
         self._waiting.keep(followed.start)
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
         tokens = require_present("tokens", followed.tokens)
-        proposals = side.facts.proposals(verify_input, widths.own_steps)
+        proposals = side.facts.proposals(verify_input, widths)
         return Iteration(tokens, verify_output.num_accepted_drafts, counts, proposals, verified)

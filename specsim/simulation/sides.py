@@ -113,15 +113,12 @@ class SideFacts:
     def _is_narrowing(self, config: SpecConfig) -> bool:
         return self.narrows and config.topk == 1
 
-    def proposals(self, verify_input: VerifyInput, own_steps: Sequence[int] | None = None) -> Proposals | None:
-        """Return what trees propose, NumPy's; None where the sizes of the iteration say so."""
-        num_nodes = verify_input.num_draft_tokens
-        if own_steps is not None:
-            depths = verify_input.positions.reshape(-1, num_nodes) - verify_input.seq_lens[:, None]
-            return Proposals.of_depths(depths, own_steps)
-        if not self.proposes_by_tree:
+    def proposals(self, verify_input: VerifyInput, widths: Widths) -> Proposals | None:
+        """Return what trees propose, NumPy's; None where the sizes of the iteration say so, as of a whole chain."""
+        if widths.own_steps is None and self.branches(widths.config) == 1:
             return None
-        return Proposals.of_trees(verify_input.tree_mask.reshape(-1, num_nodes, num_nodes))
+        depths = verify_input.positions.reshape(-1, verify_input.num_draft_tokens) - verify_input.seq_lens[:, None]
+        return Proposals.of_depths(depths, widths.own_steps)
 
 
 class Drafting(Protocol):

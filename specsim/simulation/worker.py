@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require, require_present
 from specsim.config import PoolSizes, SpecConfig
-from specsim.counts import ROOTS_PER_TREE, count_draft_nodes, count_tokens
+from specsim.counts import count_draft_nodes, count_tokens
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import Phase
@@ -31,14 +31,14 @@ class Proposals:
     num_levels: tuple[int, ...]
 
     @classmethod
-    def of_trees(cls, tree_mask: NDArray[np.bool_]) -> "Proposals":
-        """Return those of trees, one mask bool [request, node, node] of reflexive ancestors."""
-        num_levels = tree_mask.sum(axis=2).max(axis=1) - ROOTS_PER_TREE
-        return cls((int(count_draft_nodes(tree_mask.shape[1])),) * len(tree_mask), tuple(num_levels.tolist()))
+    def of_depths(cls, depths: NDArray[Any], own_steps: Sequence[int] | None = None) -> "Proposals":
+        """Return those of trees, depths of their nodes integer [request, node], cut after each request's own steps.
 
-    @classmethod
-    def of_depths(cls, depths: NDArray[Any], own_steps: Sequence[int]) -> "Proposals":
-        """Return those of trees whose nodes, depths integer [request, node], are cut after each request's own steps."""
+        Every node of a tree that is not cut counts but the root, those that hang from nothing too.
+        """
+        if own_steps is None:
+            num_drafts = int(count_draft_nodes(depths.shape[1]))
+            return cls((num_drafts,) * len(depths), tuple(depths.max(axis=1).tolist()))
         is_kept = (depths > 0) & (depths <= np.array(own_steps, dtype=np.int64)[:, None])
         num_levels = (depths * is_kept).max(axis=1, initial=0)
         return cls(tuple(is_kept.sum(axis=1).tolist()), tuple(num_levels.tolist()))

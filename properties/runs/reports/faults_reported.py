@@ -17,7 +17,7 @@ States = tuple[HiddenState | None, ...]
 
 _REPORTED = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
 _REPORTED_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
-_PROPOSALS = "proposals = side.facts.proposals(verify_input, widths.own_steps)"
+_PROPOSALS = "proposals = side.facts.proposals(verify_input, widths)"
 
 
 def states_of(own: Sequence[ReportedToken]) -> States:
@@ -162,7 +162,7 @@ MUTANTS = (
         + before, self.before = vars(self).get("before", ()), self._reported
         + self._reported = stale(self._reported, before)
         OWN-3106 States are read by node number after the compaction.
-          proposals = side.facts.proposals(verify_input, widths.own_steps)
+          proposals = side.facts.proposals(verify_input, widths)
         + rows = followed.phase.hidden_states
         + taken = [tuple(tuple(rows[node].tolist()) for node in path if node >= 0) for path in paths.tolist()]
         + self._reported = tuple(with_states(own, states) for own, states in zip(self._reported, taken, strict=True))
@@ -210,12 +210,12 @@ MUTANTS = (
         """
         @@ gather_output_logprobs in ReferenceWorkerV1.decode
         OWN-1369 V1: nothing is reported of the token that ends a text.
-          proposals = side.facts.proposals(verify_input, widths.own_steps)
+          proposals = side.facts.proposals(verify_input, widths)
         + requests = ledger.requests
         + counts = [len(one.output) - len(one.logprobs) - 1 if one.finish is not None else None for one in requests]
         + self._reported = tuple(own[:count] for own, count in zip(self._reported, counts, strict=True))
         OWN-3111 V1: no state is handed out of the token that ends a text.
-          proposals = side.facts.proposals(verify_input, widths.own_steps)
+          proposals = side.facts.proposals(verify_input, widths)
         + kept = [len(one.output) - len(one.hidden_states) - (one.finish is not None) for one in ledger.requests]
         + self._reported = tuple(own[:count] for own, count in zip(self._reported, kept, strict=True))
         """,

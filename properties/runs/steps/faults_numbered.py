@@ -20,6 +20,7 @@ from specsim.properties.mutants.record import (
     Mutant,
     Named,
     answering,
+    edits_of_loops,
     edits_of_scheduler,
     in_loops,
     mutants_of,
@@ -268,6 +269,18 @@ _FAULTS = (
 )  # fmt: skip
 
 MUTANTS = (
+    *edits_of_loops(
+        [EAGLE_V2],
+        """
+        @@ verify_tree_greedy in ReferenceWorker.decode_from
+        OWN-1523 Figures count the steps of a whole tree as its levels.
+          proposals = side.facts.proposals(verify_input, widths)
+        + if proposals is not None and widths.own_steps is None:
+        +     levels = min(config.num_steps, config.num_draft_tokens - 1)
+        +     proposals = replace(proposals, num_levels=(levels,) * len(row))
+        """,
+        replace=replace,
+    ),
     *(
         Mutant(number, "verify_tree_greedy", fault, unchanged, **in_loops(inject, *names))
         for number, fault, names, inject in _FAULTS

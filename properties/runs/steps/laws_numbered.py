@@ -1,6 +1,7 @@
 """Laws of whole runs whose requests draft numbers of steps of their own, 0 included: outputs do not depend on them."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,16 @@ from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.steps.numbered_runs import (
     count_numbers,
+    narrow_trees,
     numbered_grammars,
     numbered_runs,
     numbered_runs_of_eagle,
 )
 from specsim.properties.runs.workers.laws_state import check_goes_on
 from specsim.simulation.comparing.lockstep import find_divergence
+from specsim.simulation.worker import Iteration
+
+Array = Any
 
 _CALLED = ("argmax_target_predict", "target_verify_metadata", "verify_tree_greedy")
 _READ = (*_CALLED, "traverse_tree")
@@ -60,14 +65,16 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, scenario: Scenario) ->
             tokens = phase.draft_token.reshape(-1, width)[request]
             beyond = tokens[1:][~kept[1:]].tolist()
             require(not any(beyond), f"tokens of request {request} beyond {own[request]} steps", beyond, "no drafts")
-        positions = count_positions(
-            positions,
-            is_draft.sum(axis=1).tolist(),
-            (depths * is_draft).max(axis=1).tolist(),
-            iteration.num_accepted_drafts.tolist(),
-        )
-        got = play.engine.positions
-        require(got == positions, f"figures after iteration {number}", got, positions)
+        positions = _require_figures(play, number, positions, iteration, depths * is_draft)
+
+
+def whole_trees_lie_on_the_levels_of_their_nodes(backend: Backend, scenario: Scenario) -> None:
+    """Where every request drafts all steps, figures are over the levels on which its best nodes lie."""
+    play, positions = Play(scenario, backend), PositionCounters()
+    for number, iteration in enumerate(play.iterations()):
+        phase = play.last_verify_input()
+        depths = phase.positions.reshape(-1, phase.num_draft_tokens) - phase.seq_lens[:, None]
+        positions = _require_figures(play, number, positions, iteration, depths)
 
 
 def drafts_go_on_as_if_no_request_had_rested(backend: Backend, scenario: Scenario) -> None:
@@ -95,6 +102,18 @@ def numbers_are_taken_as_the_reference_takes_them(backend: Backend, scenario: Sc
     require(divergence is None, "first divergence", divergence, "none")
 
 
+def _require_figures(
+    play: Play, number: int, before: PositionCounters, iteration: Iteration, depths: Array
+) -> PositionCounters:
+    """Count one verify, depths of drafts integer [request, node] and 0 for other nodes; the figures have to agree."""
+    positions = count_positions(
+        before, (depths > 0).sum(axis=1).tolist(), depths.max(axis=1).tolist(), iteration.num_accepted_drafts.tolist()
+    )
+    got = play.engine.positions
+    require(got == positions, f"figures after iteration {number}", got, positions)
+    return positions
+
+
 def _reached(next_token: Sequence[int], next_sibling: Sequence[int]) -> Iterator[int]:
     """Yield the nodes that a walk from the root reaches, the root left out."""
     waiting = [next_token[0]]
@@ -110,6 +129,7 @@ PROPERTIES = tuple(
     for law, strategy, operations, number in (
         (numbers_of_drafts_change_no_output, numbered_runs, _CALLED, "P01"),
         (nodes_beyond_a_number_are_no_drafts, numbered_runs_of_eagle, _CALLED, "P25"),
+        (whole_trees_lie_on_the_levels_of_their_nodes, narrow_trees, _CALLED, "P26"),
         (drafts_go_on_as_if_no_request_had_rested, numbered_runs_of_eagle, _CALLED, "P49"),
         (grammars_read_the_drafts_of_their_own_requests, numbered_grammars, _READ, "P53"),
         (numbers_are_taken_as_the_reference_takes_them, numbered_runs, _CALLED, ""),

@@ -84,6 +84,13 @@ def numbered_runs_of_eagle() -> SearchStrategy[Scenario]:
 
 
 @composite
+def narrow_trees(draw: st.DrawFn) -> Scenario:
+    """Draw a run of trees of few nodes, which seldom have one on the last level."""
+    scenario = draw(crowds((SpecConfig(2, 3, 4), SpecConfig(3, 3, 5), SpecConfig(2, 4, 5)), 1.0, 8, 12))
+    return drafted_by(draw(st.sampled_from((EAGLE_V2, EAGLE_V1))), scenario)
+
+
+@composite
 def numbered_grammars(draw: st.DrawFn) -> Scenario:
     """Draw such a run whose requests have grammars; most batches are narrower than their chains could be."""
     run = draw(numbered_runs_of_eagle())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.raised import Undefined
+from specsim.properties.mutants.edits import DoesNotFitError
 from specsim.properties.property import Property
 from specsim.properties.quietly import quietly
 
@@ -90,7 +91,13 @@ def _drawing_two(one: Property) -> Callable[[int], list[Any]]:
 
 
 def find_breaking(one: Property, backend: Backend, cases: Iterable[Any]) -> int | None:
-    """Return the first case on which an implementation breaks a property, or None; any exception counts."""
+    """Return the first case on which an implementation breaks a property, or None; any exception counts.
+
+    Raises
+    ------
+    DoesNotFitError
+        The fault could not be planted, so that there is nothing to break it.
+    """
     for place, case in enumerate(cases):
         try:
             one.law(backend, case)
@@ -98,6 +105,8 @@ def find_breaking(one: Property, backend: Backend, cases: Iterable[Any]) -> int 
             continue
         except Undefined:
             return None
+        except DoesNotFitError:
+            raise
         except Exception:  # NOTE: a mutant may crash in any way, and a crash is found too.
             return place
     return None

@@ -63,3 +63,19 @@ def test_the_machine_finds_a_fault(machine, fault):
     # NOTE: one machine in seven shows it, and each run draws others.
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine(MUTANTS[fault].plant(REFERENCE)), settings=settings(QUICK, max_examples=300))
+
+
+def test_a_part_that_failed_is_not_brought_to_an_end():
+    class Failing:
+        def happen(self, event):
+            raise AssertionError("this is told")
+
+        def compare(self, when):
+            pass
+
+        def end(self):
+            raise ValueError("this is not")
+
+    machine = machine_beside(one_memory(), lambda history: Failing(), MEMORY_SCENES)
+    with pytest.raises(AssertionError, match="this is told"):
+        run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=1))

@@ -1,13 +1,19 @@
 """Faults as edits: they fit the source once or say so, and change what is named and nothing beside it."""
 
 import inspect
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from specsim.conformance.backend import load
 from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
 from specsim.host.ngram.continuation import most_common
+from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.edits import DoesNotFitError, edit, edited, faults_in
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.hunt.cases import find_breaking
 from specsim.reference import (
     argmax_target_predict,
     build_tree,
@@ -171,3 +177,27 @@ def test_a_name_is_found_where_it_is_imported_and_in_a_module_beside(place):
     faulty = edit(ragged_verify_metadata, "seq_lens[request] + num_queries[request]", "seq_lens[request]", within=place)
     assert faulty(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [3]
     assert ragged_verify_metadata(*LAY_OUT[:3], np.array([2], np.int32), 5).cache_seqlens.tolist() == [5]
+
+
+def parts_of(mutant):
+    """Yield what makes each faulty class of a mutant, which a run would first ask for."""
+    waiting = [mutant.worker, mutant.worker_v1, mutant.scheduler, *mutant.workers.values()]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, partial):
+            waiting += [part.func, *part.keywords.values()]
+        elif hasattr(part, "faulty"):
+            yield part.faulty
+
+
+def test_every_fault_of_an_engine_fits_where_it_is_planted():
+    made = [make() for mutant in all_mutants() for make in parts_of(mutant)]
+    assert len(made) > 400
+
+
+def test_a_fault_that_does_not_fit_kills_nothing():
+    def law(backend, case):
+        raise DoesNotFitError("nothing is planted")
+
+    with pytest.raises(DoesNotFitError, match="nothing is planted"):
+        find_breaking(replace(all_properties()[0], law=law), load("specsim.reference"), [None])

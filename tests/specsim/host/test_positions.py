@@ -103,8 +103,8 @@ def test_every_step_counts_with_the_depth_that_it_drafted():
     assert len(depths) > 1
 
 
-def test_proposals_of_trees_are_read_from_their_masks():
-    chain, star = np.tril(np.ones((3, 3), dtype=np.bool_)), np.eye(3, dtype=np.bool_)
-    star[:, 0] = True
-    assert Proposals.of_trees(np.stack([chain, star])) == Proposals((2, 2), (2, 1))
-    assert Proposals.of_trees(np.ones((1, 1, 1), dtype=np.bool_)) == Proposals((0,), (0,))
+def test_proposals_of_trees_lie_on_the_levels_of_their_nodes():
+    chain, star, lost = [0, 1, 2], [0, 1, 1], [0, 1, 0]
+    assert Proposals.of_depths(np.array([chain, star, lost])) == Proposals((2, 2, 2), (2, 1, 1))
+    assert Proposals.of_depths(np.array([chain, star, chain]), [1, 2, 0]) == Proposals((1, 2, 0), (1, 1, 0))
+    assert Proposals.of_depths(np.zeros((1, 1), dtype=np.int64)) == Proposals((0,), (0,))
