@@ -15,7 +15,8 @@ from specsim.gpu.switches import simulates_graphs
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.verification import VerifyLimits
 
-NUM_WARM_UPS = 2
+NUM_WARM_UPS = 2 if DEVICE.type == "cuda" else 1
+"""Runs before a capture: on a GPU compilers and libraries get ready at the first."""
 
 Graph = torch.cuda.CUDAGraph | SimulatedGraph
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from specsim import gpu
 from specsim.assertion import require_present
 from specsim.config import SpecConfig
+from specsim.gpu.launching.simulated import SimulatedGraph
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.cut import cut_drafts
@@ -146,11 +147,14 @@ class Stages:
     def capture(self, memory: Any | None) -> Any:
         """Capture every part into the memory that all graphs of the worker share, and return that memory.
 
-        A capture runs nothing, so each graph is replayed once: the warm-up of the next part reads what it leaves.
+        A capture runs nothing, so each graph is replayed once: the warm-up of the next part reads what it leaves. The
+        last one's first replay brings a GPU what it needs for the others.
         """
+        *_, last = self._parts
         for stage in self._parts:
             graph = capture(partial(self.run, stage), memory)
-            graph.replay()
+            if stage != last or not isinstance(graph, SimulatedGraph):
+                graph.replay()
             self._graphs[stage], memory = graph, graph.pool()
         if len(self._parts) == 1:
             # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.

@@ -1,7 +1,7 @@
 """A run as one frozen record: what drafts, which model, how much room, in which order, and what is asked for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
 from specsim.algorithms import DRAFTERS, Drafter
@@ -246,13 +246,13 @@ def _changed(record: RecordT, changes: dict[str, Any]) -> RecordT:
     """Return a record with what is to change in it or in a record in it; take that out of ``changes``."""
     each: Any = record
     taken = {}
-    for one in fields(each):
-        value = vars(each)[one.name]
-        if one.name in changes:
-            taken[one.name] = changes.pop(one.name)
-        elif changes and is_dataclass(value):
+    for name in type(each).__dataclass_fields__ if changes else ():
+        value = vars(each)[name]
+        if name in changes:
+            taken[name] = changes.pop(name)
+        elif changes and hasattr(value, "__dataclass_fields__"):
             inside = _changed(value, changes)
             if inside is not value:
-                taken[one.name] = inside
+                taken[name] = inside
     changed: RecordT = replace(each, **taken) if taken else record
     return changed

@@ -176,7 +176,6 @@ class MapReader(Worker, Protocol):
         """Run one iteration on what was read of the map."""
 
 
-@runtime_checkable
 class MixingWorker(Worker, Protocol):
     """A worker that may draft another number of steps for each request of an iteration.
 
@@ -189,10 +188,9 @@ class MixingWorker(Worker, Protocol):
 
 def is_mixing(worker: object) -> TypeGuard[MixingWorker]:
     """Return whether a worker may draft another number of steps for each request."""
-    return isinstance(worker, MixingWorker) and worker.mixes_drafts
+    return bool(getattr(worker, "mixes_drafts", False))
 
 
-@runtime_checkable
 class SchedulingWorker(Worker, Protocol):
     """A worker that may verify fewer drafts than it has, as many as a budget admits (semantics Q.1).
 
@@ -207,27 +205,22 @@ class SchedulingWorker(Worker, Protocol):
 
 def is_scheduling(worker: object) -> TypeGuard[SchedulingWorker]:
     """Return whether a worker may verify fewer drafts than it has."""
-    return isinstance(worker, SchedulingWorker) and worker.schedules_verify
+    return bool(getattr(worker, "schedules_verify", False))
 
 
-@runtime_checkable
 class TellingWorker(Worker, Protocol):
-    """A worker that tells users about the tokens that it outputs."""
+    """A worker that tells users about the tokens that it outputs.
+
+    One that tells nothing with some of its drafts says so by an attribute ``tells``.
+    """
 
     def told(self) -> Reported:
         """Return what is reported of the tokens of the last prefill or iteration, everything that was accepted."""
 
 
-@runtime_checkable
-class OptionalTeller(TellingWorker, Protocol):
-    """A worker that tells nothing with some of its drafts."""
-
-    tells: bool
-
-
 def is_telling(worker: object) -> TypeGuard[TellingWorker]:
     """Return whether a worker tells users about the tokens that it outputs."""
-    return isinstance(worker, TellingWorker) and (not isinstance(worker, OptionalTeller) or worker.tells)
+    return hasattr(worker, "told") and bool(getattr(worker, "tells", True))
 
 
 @runtime_checkable

@@ -97,7 +97,7 @@ def test_trees_of_v1_share_prefixes_in_pages_and_the_host_waits_once(options, mo
     with debugging(options is PADDED):
         both.play(asked, [0, 0, 1])
     assert both.seen >= {Tag.PREFIX, Tag.REJECTED, Tag.RAGGED, Tag.HISTORY, Tag.PAGES}
-    assert downloads == [3] * both.engines[1].num_iterations
+    assert downloads == [4] * both.engines[1].num_iterations
 
 
 @pytest.mark.parametrize("options", [EXACT, pytest.param(GRAPHS, marks=needs_gpu)], ids=["exact", "graphs"])
