@@ -69,12 +69,13 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, scenario: Scenario) ->
 
 
 def whole_trees_lie_on_the_levels_of_their_nodes(backend: Backend, scenario: Scenario) -> None:
-    """Where every request drafts all steps, figures are over the levels on which its best nodes lie."""
-    play, positions = Play(scenario, backend), PositionCounters()
-    for number, iteration in enumerate(play.iterations()):
-        phase = play.last_verify_input()
-        depths = phase.positions.reshape(-1, phase.num_draft_tokens) - phase.seq_lens[:, None]
-        positions = _require_figures(play, number, positions, iteration, depths)
+    """Where every request drafts all steps, figures are over the levels on which its best nodes lie, V1 or V2."""
+    for is_v1 in (False, True):
+        play, positions = Play(scenario.having(is_v1=is_v1), backend), PositionCounters()
+        for number, iteration in enumerate(play.iterations()):
+            phase = play.last_verify_input()
+            depths = phase.positions.reshape(-1, phase.num_draft_tokens) - phase.seq_lens[:, None]
+            positions = _require_figures(play, number, positions, iteration, depths)
 
 
 def drafts_go_on_as_if_no_request_had_rested(backend: Backend, scenario: Scenario) -> None:
