@@ -263,9 +263,10 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
 
     The target has half of what each draft was drawn from, and half its own; each draft is what it likes most, or least.
     Of one in four either side's row lacks a draft. One coin lies just below its edge, and those after it above theirs;
-    the final coin lies beside the end of a token of what is left then. Every other chain ends after a draft that the
-    target likes least, so that the share of what it keeps is below 1; there the rows are such that this share shows in
-    what is left, and the final coin lies where it draws another token with the share than without.
+    the final coin lies beside the end of a token of what is left then. From the last draft that it keeps on every other
+    chain has those that the target likes least, so that the share of what it keeps is below 1 and does not come back;
+    there the rows are such that this share shows in what is left, and the final coin lies where it draws another token
+    with the share than without.
     """
     source, kind = chance.source, "coarse" if chance.is_exact else "softmax"
     count = max(sizes[0], min(sizes[1], source.integer(2, 4)))
@@ -280,7 +281,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
     ratio = np.divide(target[:count], draft, out=np.full_like(draft, np.nan), where=draft > 0)
     tokens = np.where(source.integers(count, 0, 1) == 1, np.nanargmax(ratio, axis=1), np.nanargmin(ratio, axis=1))
     if ends_early:
-        tokens[last - 1] = np.nanargmin(ratio[last - 1])
+        tokens[last - 1 :] = np.nanargmin(ratio[last - 1 :], axis=1)
     if count and vocab > 1 and source.integer(0, 3) == 3:
         place, side = source.integer(0, count - 1), (target, draft)[source.integer(0, 1)]
         token = tokens[place]
@@ -331,10 +332,10 @@ def _around_edges(edges: Array, coins: Array, last: int) -> Array:
 
     A coin is on an edge of 0.
     """
-    around = np.where(edges > 0, edges + (1 - edges) * coins / 8, 0)
+    around = np.where(edges > 0, edges + (1 - edges) * coins / 32, 0)
     around[: max(last - 1, 0)] = coins[: max(last - 1, 0)]
     if last:
-        around[last - 1] = edges[last - 1] * (1 - coins[last - 1] / 8)
+        around[last - 1] = edges[last - 1] * (1 - coins[last - 1] / 32)
     return np.minimum(around, LARGEST_COIN)
 
 

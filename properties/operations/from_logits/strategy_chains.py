@@ -153,9 +153,9 @@ def chain_speculative_sampling_from_logits(
 def chain_block_verification_from_logits(
     max_requests: int = MAX_REQUESTS, is_whole: bool = False
 ) -> SearchStrategy[Arguments]:
-    """Return a strategy of the same chains for a block, which reads other rows; every other batch is on trial."""
+    """Return a strategy of the same chains for a block, which reads other rows; two of three batches are on trial."""
     plain = chain_speculative_sampling_from_logits(max_requests, is_whole, OF_BLOCKS)
-    return mostly(plain, _blocks_on_trial(max_requests), one_in=2)
+    return mostly(_blocks_on_trial(max_requests), plain, one_in=3)
 
 
 @composite
@@ -163,7 +163,7 @@ def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw blocks of probabilities with coins beside the edges of their fronts, as logits at some temperature.
 
     Neither side is filtered. A larger vocabulary of the draft ends in tokens that it cannot choose; in every other
-    batch one request's drafts are certain.
+    batch one request's drafts are certain, and in every fourth a request is greedy.
     """
     of_laws = draw(chain_block_verification(min(max_requests, 2 if draws_for_interpreter() else 6), is_whole=True))
     counts = np.diff(of_laws["cu_num_drafts"])
@@ -177,12 +177,15 @@ def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
         of_drafts = _logits_of(draft_probs, draft_temperature.repeat(counts)).astype(np.float32)
         more = max(0, source.integer(-2, 2))
         draft_logits = np.pad(of_drafts, ((0, 0), (0, more)), constant_values=-np.inf)
+    target_logits = _logits_of(target_probs, temperature.repeat(counts + 1)).astype(np.float32)
     if len(counts) and source.integer(0, 1) == 1:
         draft_temperature[source.integer(0, len(counts) - 1)] = 0
+    if len(counts) and source.integer(0, 3) == 3:
+        temperature[source.integer(0, len(counts) - 1)] = 0
     return {
         **of_laws,
         "draft_logits": draft_logits,
-        "target_logits": _logits_of(target_probs, temperature.repeat(counts + 1)).astype(np.float32),
+        "target_logits": target_logits,
         "temperature": temperature,
         **dict.fromkeys(("top_k", "top_p", "min_p")),
         "draft_temperature": draft_temperature,
