@@ -176,11 +176,7 @@ class MatrixRun:
         return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(
-        self,
-        cells: Sequence[Cell],
-        numbers: Sequence[int],
-        laws: Laws = NO_LAWS,
-        on_progress: OnProgress | None = None,
+        self, cells: Sequence[Cell], numbers: Sequence[int], laws: Laws = NO_LAWS, on_progress: OnProgress | None = None
     ) -> Result:
         """Run some histories of every cell in every mode, and go through the laws of some; also if interrupted."""
         started = time.monotonic()

@@ -103,9 +103,7 @@ def swa_histories() -> st.SearchStrategy[list[AllocatorHistory]]:
     pools = st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 9), st.sampled_from([0, 0, 1, 3]))
     drawn = st.tuples(pools, histories(SWA_EVENTS, 12))
     return st.lists(
-        drawn.map(
-            lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2])),
-        ),
+        drawn.map(lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2]))),
         min_size=2,
         max_size=9,
     )

@@ -124,12 +124,7 @@ class Trials:
     """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited."""
 
     def __init__(
-        self,
-        implementation: str,
-        one: Property,
-        search: Search,
-        limits: UnitLimits,
-        prepare: Callable[[str], object],
+        self, implementation: str, one: Property, search: Search, limits: UnitLimits, prepare: Callable[[str], object]
     ) -> None:
         self.one = one
         self._implementation, self._search, self._limits, self._prepare = implementation, search, limits, prepare

@@ -14,12 +14,7 @@ from specsim.rejection import Reason, SpecRejection
 
 
 def compare(
-    operation: str,
-    arguments: Mapping[str, Any],
-    got: Any,
-    expected: Any = None,
-    *,
-    limits: Limits = NO_LIMITS,
+    operation: str, arguments: Mapping[str, Any], got: Any, expected: Any = None, *, limits: Limits = NO_LIMITS
 ) -> bool:
     """Raise AssertionError where an answer is not what it should be, entries without meaning apart.
 
