@@ -16,7 +16,7 @@ from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
 from specsim.properties.matrix.units import LAW, MatrixLimits, PlainHistory, PlainLaw, refusals_from
-from specsim.properties.soak.crashes import Crash, shortest_of
+from specsim.properties.soak.crashes import shortest_of
 from specsim.properties.soak.run import OnProgress
 from specsim.properties.unit_of_work import (
     MOST_LOSSES,
@@ -208,10 +208,8 @@ class MatrixRun:
     def shortest(self, one: CellResult, number: int, replays: int) -> BrokenUnit:
         """Return the shortest history that was found to fail, in the place of a history that did."""
         unit, failure = self.job(Task(one.cell, one.mode, number), replays=replays), one.failures[number]
-        crash = Crash((RUN_UNIT, unit.arguments), (LOADED, (self.implementation, one.mode)), self.limits, replays)
-        event = answer_of(self.supervisor, crash.job(unit.key) if failure.is_lost else unit)
-        answer = event.answer if isinstance(event, Done) else None
-        return shortest_of(failure, answer) or failure
+        load = (LOADED, (self.implementation, one.mode))
+        return shortest_of(failure, self.supervisor, unit, load, replays) or failure
 
 
 def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: Event) -> None:

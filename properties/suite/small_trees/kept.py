@@ -62,7 +62,7 @@ def _count_scopes(num_nodes: int) -> Iterator[Scope]:
         yield Scope({"node": num_nodes, "num_steps": count_drafts(width)}, {"num_accepted_tokens": counts})
 
 
-def _count_counts(num_nodes: int) -> int:
+def _count_up_to(num_nodes: int) -> int:
     return sum(range(num_nodes + 1))
 
 
@@ -105,10 +105,6 @@ def _page_scopes(num_nodes: int, name: str, rows: Array) -> Iterator[Scope]:
         residues = np.repeat(np.arange(page_size), len(rows))
         columns = {name: np.tile(rows, (page_size, 1)), "seq_lens": lengths(len(residues)) * page_size + residues}
         yield Scope({"node": num_nodes, "page_size": page_size}, columns)
-
-
-def _count_pages(num_nodes: int) -> int:
-    return sum(range(num_nodes + 1))
 
 
 def _eviction_scopes(num_nodes: int) -> Iterator[Scope]:
@@ -158,20 +154,20 @@ FORMS = (
     Form("fill_accept_out_cache_loc", _count_path_rows, _path_scopes),
     Form("compact_accepted_to_front", _count_path_rows, _path_scopes, lambda scope: {"values": _values(scope)}),
     Form("remap_accepted_slots", _count_path_rows, _path_scopes, _pack_rows),
-    Form("fill_bonus_tokens", _count_counts, _count_scopes, _pack_bonus_tokens),
-    Form("fill_accept_target_cache_loc", _count_counts, _count_scopes),
+    Form("fill_bonus_tokens", _count_up_to, _count_scopes, _pack_bonus_tokens),
+    Form("fill_accept_target_cache_loc", _count_up_to, _count_scopes),
     Form("move_kv_cache", lambda nodes: 2 * count_injections(nodes), _move_scopes, _pack_moves),
     Form(
         "align_evict_mask_to_page_size",
-        lambda nodes: (2**nodes - 1) * _count_pages(nodes),
+        lambda nodes: (2**nodes - 1) * _count_up_to(nodes),
         _eviction_scopes,
         lambda scope: {"evict_mask": scope.columns["evict_mask"].reshape(-1)},
     ),
     Form(
         "get_src_tgt_cache_loc",
-        lambda nodes: count_drafts(count_paths(nodes, nodes)) * _count_pages(nodes),
+        lambda nodes: count_drafts(count_paths(nodes, nodes)) * _count_up_to(nodes),
         _paged_path_scopes,
         _pack_paged_paths,
     ),
-    Form("get_target_cache_loc", _count_counts, _cut_scopes, _pack_cuts),
+    Form("get_target_cache_loc", _count_up_to, _cut_scopes, _pack_cuts),
 )
