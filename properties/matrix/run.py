@@ -9,7 +9,7 @@ from typing import Any
 
 from specsim.conformance.backend import SCHEDULER
 from specsim.conformance.catalogue import CATALOGUE
-from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost, Skipped
+from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Event, Supervisor
 from specsim.properties.matrix.factors import Cell, cells_of
 from specsim.properties.matrix.history import shortfalls
@@ -88,10 +88,16 @@ class CellResult:
         if missing := shortfalls(counts, self.cell):
             self.short[number] = missing
 
-    def lose(self, number: int, lost: Lost) -> None:
-        """Count a history whose process crashed or hung."""
-        self.num_histories += 1
-        self.failures[number] = broken_by(lost)
+    def take(self, number: int, event: Event) -> None:
+        """Count what became of a history: its outcome, that its process crashed or hung, or that it was not run."""
+        if isinstance(event, Done):
+            self.add(number, event.answer)
+            self.seconds += event.answer["duration"]
+        elif isinstance(event, Lost):
+            self.num_histories += 1
+            self.failures[number] = broken_by(event)
+        else:
+            self.num_not_run += 1
 
     @property
     def is_vacuous(self) -> bool:
@@ -215,26 +221,19 @@ class MatrixRun:
 def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: Event) -> None:
     """Count what became of a unit."""
     _, task = event.job.key
-    failure = broken_by(event) if isinstance(event, Lost) else None
+    came_to: dict[str, Any] = {"error": broken_by(event).error} if isinstance(event, Lost) else {}
     if isinstance(event, Done):
-        failure = broken_from(event.answer)
-        for name, calls in event.answer["ran"].items():
+        plain, failure = event.answer, broken_from(event.answer)
+        for name, calls in plain["ran"].items():
             result.ran[name] += calls if name in CATALOGUE or name == SCHEDULER else 1
-        result.busy_seconds += event.answer["duration"]
+        result.busy_seconds += plain["duration"]
+        if task.number == LAW:
+            came_to = plain["reach"] | {name: plain[name] for name in ("refused", "drafts")}
+            came_to |= {"seconds": plain["duration"], "error": None if failure is None else failure.error}
     if task.number == LAW:
-        came_to: dict[str, Any] = {"error": None if failure is None else failure.error}
-        if isinstance(event, Done):
-            plain = event.answer
-            came_to |= plain["reach"] | {"refused": plain["refused"], "drafts": plain["drafts"]}
-            came_to["seconds"] = plain["duration"]
         result.laws.append(LawResult(task.cell, task.mode, **came_to))
-    elif isinstance(event, Done):
-        places[task.cell, task.mode].add(task.number, event.answer)
-        places[task.cell, task.mode].seconds += event.answer["duration"]
-    elif isinstance(event, Lost):
-        places[task.cell, task.mode].lose(task.number, event)
-    elif isinstance(event, Skipped):
-        places[task.cell, task.mode].num_not_run += 1
+    else:
+        places[task.cell, task.mode].take(task.number, event)
 
 
 def _sort(result: Result, tasks: Sequence[Task]) -> None:

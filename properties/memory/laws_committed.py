@@ -9,7 +9,7 @@ from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import refuses, require, require_same, state
 from specsim.properties.memory.beside import play_beside, require_all
 from specsim.properties.memory.exported import Known, Watched, require_committed
-from specsim.properties.memory.play import empty, happen
+from specsim.properties.memory.play import MemoryPlay
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.properties.memory.strategy import Event, MemoryHistory, memory_histories
 from specsim.properties.memory.strategy_committed import (
@@ -180,16 +180,16 @@ def what_leaves_memory_is_committed_text(backend: Backend, histories: list[Memor
     are allocated ahead. What is cut off at an end leaves with no one.
     """
     for history in histories:
-        play = MemoryState(backend, history)
+        play = MemoryPlay(backend, history)
         watched = Watched(backend)
         play.part = watched.host
         for event in history.events:
             watched.leave = partial(_leave, play, event)
-            happen(play, event)
+            play.happen(event)
             for player in play.players:
                 _check(play, player, f"request {player.name} after {event.what}", player.text[: player.num_known + 1])
         watched.leave = partial(_leave, play, Event("abort", (), (0, 0)))
-        empty(play)
+        play.end()
 
 
 def _leave(play: MemoryState, event: Event, name: str, holding: Holding) -> None:

@@ -71,13 +71,8 @@ def page_histories() -> st.SearchStrategy[AllocatorHistory]:
 def _allocator_histories(
     page_sizes: st.SearchStrategy[int], nums_of_pages: st.SearchStrategy[int]
 ) -> st.SearchStrategy[AllocatorHistory]:
-    return st.builds(
-        AllocatorHistory,
-        page_size=page_sizes,
-        num_pages=nums_of_pages,
-        shuffle_seed=st.none() | st.integers(0, 9),
-        events=histories(ALLOCATOR_EVENTS, 12),
-    )
+    seeds, events = st.none() | st.integers(0, 9), histories(ALLOCATOR_EVENTS, 12)
+    return st.builds(AllocatorHistory, page_sizes, nums_of_pages, seeds, events)
 
 
 def histories(kinds: tuple[str, ...], most: int) -> st.SearchStrategy[tuple[Event, ...]]:
@@ -126,13 +121,7 @@ def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
 
 def cache_history() -> st.SearchStrategy[CacheHistory]:
     """Draw one of them."""
-    return st.builds(
-        CacheHistory,
-        page_size=st.integers(1, 3),
-        has_pair_keys=st.booleans(),
-        texts=texts(10),
-        events=histories(CACHE_EVENTS, 12),
-    )
+    return st.builds(CacheHistory, st.integers(1, 3), st.booleans(), texts(10), histories(CACHE_EVENTS, 12))
 
 
 def texts(most: int) -> st.SearchStrategy[tuple[tuple[int, ...], ...]]:
