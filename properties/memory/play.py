@@ -8,6 +8,7 @@ from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.player import MemoryState, Player, check_memory
 from specsim.properties.memory.strategy import MOST_PROMPT, Event
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.request_pairs import free_at_rest
 from specsim.simulation.memory import Holding, SlotRange
 
 
@@ -228,17 +229,13 @@ class MemoryPlay(MemoryState):
         """Let all go, and find the pool whole."""
         while self.players:
             leave(self, self.players[-1], None)
-        allocator, cache = self.memory.allocator, self.memory.cache
-        cached = () if cache is None else sorted(cache.slots)
-        swa = self.memory.swa
-        left = (allocator if swa is None else swa.full).num_free + len(cached)
-        if swa is not None:
-            seen = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
-            require(seen == self.history.num_swa_pages * self.size, "free and cached SWA slots at the end", seen, "all")
-        require(left == self.history.num_pages * self.size, "free and cached slots at the end", left, "all")
+        free, cache = free_at_rest(self.memory), self.memory.cache
+        for kind, num_pages in ((" SWA", self.history.num_swa_pages), ("", self.history.num_pages)):
+            left = free.get(f"free{kind} slots", num_pages * self.size)
+            require(left == num_pages * self.size, f"free and cached{kind} slots at the end", left, "all")
         if cache is not None:
             require_same("evictable slots", cache.num_evictable, cache.num_cached)
-        require_same("free rows at the end", self.memory.rows.num_free, self.history.num_rows - 1)
+        require_same("free rows at the end", free["free rows"], self.history.num_rows - 1)
 
     def happen(self, event: Event) -> None:
         """Do what an event says, if it can be done."""
