@@ -220,15 +220,10 @@ def pages_stay_until_they_have_arrived(backend: Backend, histories: list[strateg
         play_beside(ExportsPlay(backend.host("Exports")(history.page_size), history.page_size), history.events)
 
 
+_EXPORTING = ("export_text", "exportable_pages")
 PROPERTIES = (
     state("committed", whole_pages_of_fed_tokens_leave, strategy_committed.page_cases, ("exportable_pages",)),
-    state(
-        "committed",
-        what_leaves_memory_is_committed_text,
-        memory_histories,
-        ("export_text", "exportable_pages"),
-        least_examples=4,
-    ),
+    state("committed", what_leaves_memory_is_committed_text, memory_histories, _EXPORTING, least_examples=4),
     state(
         "committed", another_engine_loads_what_every_cache_has, strategy_committed.load_cases, ("loadable_positions",)
     ),

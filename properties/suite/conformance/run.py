@@ -15,7 +15,7 @@ from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import all_properties, property_named
 from specsim.properties.suite.conformance import selection, units
 from specsim.properties.suite.conformance.budget import SPENT, rounds_of
-from specsim.properties.suite.conformance.crashes import Search, plain_loss
+from specsim.properties.suite.conformance.crashes import Search, plain_crash
 from specsim.properties.suite.conformance.report import GROUP, Behaviour, Failure, PropertyReport, Report, assemble
 from specsim.properties.suite.conformance.unpromised import behaviour_from
 from specsim.properties.suite.conformance.wanted import Prepared, Wanted
@@ -167,7 +167,7 @@ class Run:
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
             self._add(name, self._failed_at(name, event.example))
-            self._fail(name, units.failure_from(plain_loss(event, implementation, name, limits)))
+            self._fail(name, units.failure_from(plain_crash(implementation, name, event, limits)))
         else:
             return self._take_loss(event)
         return None
@@ -258,7 +258,7 @@ class Run:
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
         self._add(name, self._failed_at(name, lost.example))
-        plain = plain_loss(lost, implementation, name, limits)
+        plain = plain_crash(implementation, name, lost, limits)
         operation = plain["operation"] if self.described.has(plain["operation"]) else ""
         self._losses[operation] += 1
         if name in self._searching:
