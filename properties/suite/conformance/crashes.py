@@ -119,7 +119,10 @@ class Start:
 
 
 class Trials:
-    """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited."""
+    """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited.
+
+    What is tried is prepared first, in this process, unless each of the others loads it for itself.
+    """
 
     def __init__(
         self, implementation: str, one: Property, search: Search, limits: UnitLimits, prepare: Callable[[str], object]

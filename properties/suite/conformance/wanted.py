@@ -1,7 +1,7 @@
 """What is checked and how much may be spent on it, and what a worker says of an implementation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -87,6 +87,16 @@ class Unprepared:
         return vars(self)
 
 
+class _Plain(msgspec.Struct, forbid_unknown_fields=True):
+    described: Described
+    device: str
+    is_interpreted: bool
+    uses_gpu: bool
+    declared: dict[str, Any]
+    version: str
+    remarks: tuple[str, ...]
+
+
 def prepared_from(plain: Mapping[str, Any] | None) -> Prepared | Unprepared | None:
     """Return what a worker says of an implementation; None where it says that it is ready.
 
@@ -99,7 +109,5 @@ def prepared_from(plain: Mapping[str, Any] | None) -> Prepared | Unprepared | No
         return None
     if "code" in plain:
         return msgspec.convert(plain, Unprepared)
-    if {*plain} != {one.name for one in fields(Prepared)}:
-        raise ValueError(f"{[*plain]} = what is said of an implementation, but should be the fields of Prepared")
-    declared = limits_from(msgspec.convert(plain["declared"], dict[str, Any]))
-    return msgspec.convert({**plain, "declared": declared}, Prepared)
+    read = msgspec.convert(plain, _Plain)
+    return Prepared(**{**msgspec.structs.asdict(read), "declared": limits_from(read.declared)})
