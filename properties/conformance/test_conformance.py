@@ -8,7 +8,8 @@ from specsim.conformance.backend import BackendUnavailable, load
 from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import all_properties
 from specsim.properties.suite.conformance.explained import explain_here
-from specsim.properties.suite.conformance.runner import examples_of, is_selected, run_property
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import examples_of, is_selected
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

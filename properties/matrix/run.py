@@ -9,24 +9,16 @@ from typing import Any
 
 from specsim.conformance.backend import SCHEDULER
 from specsim.conformance.catalogue import CATALOGUE
-from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost, Skipped
+from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Event, Supervisor
+from specsim.properties import unit_of_work
 from specsim.properties.matrix.factors import Cell, cells_of
 from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
 from specsim.properties.matrix.units import LAW, MatrixLimits, PlainHistory, PlainLaw, refusals_from
-from specsim.properties.soak.crashes import Crash, shortest_of
+from specsim.properties.soak.crashes import shortest_of
 from specsim.properties.soak.run import OnProgress
-from specsim.properties.unit_of_work import (
-    MOST_LOSSES,
-    BrokenUnit,
-    answer_of,
-    broken_by,
-    broken_from,
-    checked,
-    stopped_by,
-)
 from specsim.simulation.drafted import is_vacuous
 
 RUN_UNIT = "specsim.properties.matrix.units:run_unit"
@@ -71,7 +63,7 @@ class CellResult:
     drafts: Counter[str] = field(default_factory=Counter)
     seconds: float = field(default=0.0, compare=False)
     num_not_run: int = 0
-    failures: dict[int, BrokenUnit] = field(default_factory=dict)
+    failures: dict[int, unit_of_work.BrokenUnit] = field(default_factory=dict)
     short: dict[int, list[str]] = field(default_factory=dict)
 
     def add(self, number: int, outcome: Mapping[str, Any]) -> None:
@@ -80,7 +72,7 @@ class CellResult:
         counts = Counter(outcome["reach"])
         self.counts.update(counts)
         self.drafts.update(outcome["drafts"])
-        failure = broken_from(outcome)
+        failure = unit_of_work.broken_from(outcome)
         if failure is not None:
             self.failures[number] = failure
             return
@@ -88,10 +80,16 @@ class CellResult:
         if missing := shortfalls(counts, self.cell):
             self.short[number] = missing
 
-    def lose(self, number: int, lost: Lost) -> None:
-        """Count a history whose process crashed or hung."""
-        self.num_histories += 1
-        self.failures[number] = broken_by(lost)
+    def take(self, number: int, event: Event) -> None:
+        """Count what became of a history: its outcome, that its process crashed or hung, or that it was not run."""
+        if isinstance(event, Done):
+            self.add(number, event.answer)
+            self.seconds += event.answer["duration"]
+        elif isinstance(event, Lost):
+            self.num_histories += 1
+            self.failures[number] = unit_of_work.broken_by(event)
+        else:
+            self.num_not_run += 1
 
     @property
     def is_vacuous(self) -> bool:
@@ -154,7 +152,7 @@ class MatrixRun:
     seed: int
     limits: Limits = field(default_factory=Limits)
 
-    def plan(self, profile: Profile, cells: Sequence[Cell], is_whole: bool = False) -> Plan | BrokenUnit:
+    def plan(self, profile: Profile, cells: Sequence[Cell], is_whole: bool = False) -> Plan | unit_of_work.BrokenUnit:
         """Ask the implementation about every cell of a product; who ends the process is a failure with its cell.
 
         ``is_whole`` says that it is asked about the cells of drafters that it brings, too.
@@ -162,9 +160,11 @@ class MatrixRun:
         arguments = (self.implementation, self.modes[0], tuple(cells), is_whole)
 
         read = partial(refusals_from, cells=cells)
-        event = answer_of(self.supervisor, Job(("its plan", 0), REFUSALS_UNIT, arguments, self.limits, read=read))
+        event = unit_of_work.answer_of(
+            self.supervisor, Job(("its plan", 0), REFUSALS_UNIT, arguments, self.limits, read=read)
+        )
         if isinstance(event, Lost):
-            return broken_by(event)
+            return unit_of_work.broken_by(event)
         refused, brings = event.answer
         return plan_matrix(refused, profile, [*cells, *(cells_of(brings.drafters) if is_whole else ())], brings)
 
@@ -172,15 +172,11 @@ class MatrixRun:
         """Return the unit of a task."""
         limits = MatrixLimits(self.seed, task.mode, most_seeded, replays)
         arguments = (self.implementation, task.cell.name, (task.number,), limits)
-        read = partial(checked, kind=PlainLaw if task.number == LAW else PlainHistory)
+        read = partial(unit_of_work.checked, kind=PlainLaw if task.number == LAW else PlainHistory)
         return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(
-        self,
-        cells: Sequence[Cell],
-        numbers: Sequence[int],
-        laws: Laws = NO_LAWS,
-        on_progress: OnProgress | None = None,
+        self, cells: Sequence[Cell], numbers: Sequence[int], laws: Laws = NO_LAWS, on_progress: OnProgress | None = None
     ) -> Result:
         """Run some histories of every cell in every mode, and go through the laws of some; also if interrupted."""
         started = time.monotonic()
@@ -193,8 +189,8 @@ class MatrixRun:
 
         def dispatch(job: Job) -> Job | str:
             _, task = job.key
-            is_lost = task.number != LAW and places[task.cell, task.mode].num_lost >= MOST_LOSSES
-            return f"the cell has crashed or hung {MOST_LOSSES} times" if is_lost else job
+            is_lost = task.number != LAW and places[task.cell, task.mode].num_lost >= unit_of_work.MOST_LOSSES
+            return f"the cell has crashed or hung {unit_of_work.MOST_LOSSES} times" if is_lost else job
 
         try:
             for done, event in enumerate(self.supervisor.events(dispatch), 1):
@@ -204,43 +200,34 @@ class MatrixRun:
         except KeyboardInterrupt:
             result.is_interrupted = True
         except CannotStart as error:
-            result.stopped = stopped_by(error)
+            result.stopped = unit_of_work.stopped_by(error)
         _sort(result, tasks)
         result.seconds = time.monotonic() - started
         return result
 
-    def shortest(self, one: CellResult, number: int, replays: int) -> BrokenUnit:
+    def shortest(self, one: CellResult, number: int, replays: int) -> unit_of_work.BrokenUnit:
         """Return the shortest history that was found to fail, in the place of a history that did."""
         unit, failure = self.job(Task(one.cell, one.mode, number), replays=replays), one.failures[number]
-        crash = Crash((RUN_UNIT, unit.arguments), (LOADED, (self.implementation, one.mode)), self.limits, replays)
-        event = answer_of(self.supervisor, crash.job(unit.key) if failure.is_lost else unit)
-        answer = event.answer if isinstance(event, Done) else None
-        return shortest_of(failure, answer) or failure
+        load = (LOADED, (self.implementation, one.mode))
+        return shortest_of(failure, self.supervisor, unit, load, replays) or failure
 
 
 def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: Event) -> None:
     """Count what became of a unit."""
     _, task = event.job.key
-    failure = broken_by(event) if isinstance(event, Lost) else None
+    came_to: dict[str, Any] = {"error": unit_of_work.broken_by(event).error} if isinstance(event, Lost) else {}
     if isinstance(event, Done):
-        failure = broken_from(event.answer)
-        for name, calls in event.answer["ran"].items():
+        plain, failure = event.answer, unit_of_work.broken_from(event.answer)
+        for name, calls in plain["ran"].items():
             result.ran[name] += calls if name in CATALOGUE or name == SCHEDULER else 1
-        result.busy_seconds += event.answer["duration"]
+        result.busy_seconds += plain["duration"]
+        if task.number == LAW:
+            came_to = plain["reach"] | {name: plain[name] for name in ("refused", "drafts")}
+            came_to |= {"seconds": plain["duration"], "error": None if failure is None else failure.error}
     if task.number == LAW:
-        came_to: dict[str, Any] = {"error": None if failure is None else failure.error}
-        if isinstance(event, Done):
-            plain = event.answer
-            came_to |= plain["reach"] | {"refused": plain["refused"], "drafts": plain["drafts"]}
-            came_to["seconds"] = plain["duration"]
         result.laws.append(LawResult(task.cell, task.mode, **came_to))
-    elif isinstance(event, Done):
-        places[task.cell, task.mode].add(task.number, event.answer)
-        places[task.cell, task.mode].seconds += event.answer["duration"]
-    elif isinstance(event, Lost):
-        places[task.cell, task.mode].lose(task.number, event)
-    elif isinstance(event, Skipped):
-        places[task.cell, task.mode].num_not_run += 1
+    else:
+        places[task.cell, task.mode].take(task.number, event)
 
 
 def _sort(result: Result, tasks: Sequence[Task]) -> None:

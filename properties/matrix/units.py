@@ -17,7 +17,6 @@ from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.shrinking import shrink
-from specsim.properties.soak.subject import Subject
 from specsim.properties.unit_of_work import PlainOutcome, require_device
 from specsim.simulation.drafted import counting_drafts
 
@@ -126,7 +125,5 @@ def refusals_from(plain: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal
     return {by_name[name]: refusal for name, refusal in plan.refused.items()}, plan.brings
 
 
-@cache
-def loaded(implementation: str, mode: str) -> Subject:
-    """Return an implementation as a matrix tries it in a mode."""
-    return load_subject(implementation, mode)
+loaded = cache(load_subject)
+"""Returns an implementation as a matrix tries it in a mode."""

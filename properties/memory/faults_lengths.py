@@ -1,17 +1,6 @@
 """Faults in how many positions a request reserves, needs and gives back."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
-from specsim.properties.mutants.record import Function, edits_of, mutants_of, with_arguments
-from specsim.simulation.memory.reserve import DecodeSizes
-
-
-def _with_sizes(**changed: Callable[[DecodeSizes], Any]) -> Callable[[Function], Function]:
-    """Inject a fault in the sizes that are seen."""
-    return with_arguments(sizes=lambda sizes: replace(sizes, **{name: of(sizes) for name, of in changed.items()}))
-
+from specsim.properties.mutants.record import edits_of, mutants_of, with_arguments
 
 MUTANTS = (
     *edits_of(
@@ -83,17 +72,19 @@ MUTANTS = (
         OWN-1137 Cached slots are freed with the request's own.
         - Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))
         + Release(0, num_key, num_owned, (scratch_start, books.num_allocated))
+        @@ alloc_len_per_decode
+        OWN-1111 The nodes of a verify are left out.
+        - decode_allocation(sizes.topk, sizes.num_steps, sizes.num_draft_tokens)
+        + decode_allocation(sizes.topk, sizes.num_steps, 1)
+        - max(sizes.topk * ceil_to(page_size - 1 + sizes.num_steps, page_size), sizes.num_draft_tokens)
+        + sizes.topk * ceil_to(page_size - 1 + sizes.num_steps, page_size)
+        OWN-1112 Steps alone are counted.
+        - page_size == 1 or sizes.topk == 1 => True
+        - decode_allocation(sizes.topk, sizes.num_steps, sizes.num_draft_tokens)
+        + decode_allocation(1, sizes.num_steps, sizes.num_draft_tokens)
+        OWN-1113 Pages are counted as slots.
+        - page_size == 1 or sizes.topk == 1 => True
         """
-    ),
-    *mutants_of(
-        "alloc_len_per_decode",
-        (
-            "OWN-1111",
-            "The nodes of a verify are left out.",
-            _with_sizes(num_draft_tokens=lambda one: min(one.num_draft_tokens, 1)),
-        ),
-        ("OWN-1112", "Steps alone are counted.", _with_sizes(topk=lambda one: min(one.topk, 1))),
-        ("OWN-1113", "Pages are counted as slots.", with_arguments(page_size=1)),
     ),
     *mutants_of(
         "new_tokens_required_next_decode",

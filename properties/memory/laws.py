@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from specsim.assertion import require_present
 from specsim.config import PoolSizes
@@ -41,17 +42,16 @@ class Kept:
     """A memory and two requests that share a cached front."""
 
     memory: Memory
-    holdings: dict[str, Holding]
+    first: Holding
+    second: Holding
 
-    @property
-    def first(self) -> Holding:
-        """The request that came first."""
-        return self.holdings["first"]
+    def check(self, backend: Backend) -> None:
+        """Let a ledger look at everything."""
+        backend.host("Ledger")(self.memory).check({"first": self.first, "second": self.second})
 
-    @property
-    def second(self) -> Holding:
-        """The one that came after it."""
-        return self.holdings["second"]
+
+Plant = Callable[[Kept], object]
+"""Makes something wrong."""
 
 
 def in_good_order(backend: Backend, page_size: int, window: int = 0) -> Kept:
@@ -63,31 +63,28 @@ def in_good_order(backend: Backend, page_size: int, window: int = 0) -> Kept:
     part, num_slots = backend.host, 30 * page_size
     sizes = PoolSizes(num_slots, 4, 60, page_size, num_slots if window else 0)
     memory = build_memory(backend, sizes, None, has_cache=not window, has_pair_keys=False, window=window)
-    holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
-    for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
+    first, second = Holding(part("Books")()), Holding(part("Books")())
+    for holding, prompt in zip((first, second), PROMPTS, strict=True):
         part("admit_request")(memory, holding, prompt)
         part("allocate_chunk")(memory, holding, len(prompt))
         part("publish_prefix")(memory, holding, prompt)
-    part("evict_behind_window")(memory, holdings["first"], len(PROMPTS[0]))
-    part("prepare_for_decode")(memory, list(holdings.values()), SIZES)
-    return Kept(memory, holdings)
+    part("evict_behind_window")(memory, first, len(PROMPTS[0]))
+    part("prepare_for_decode")(memory, [first, second], SIZES)
+    return Kept(memory, first, second)
+
+
+def _note(holding: Holding, **changed: Any) -> None:
+    """Change what the books of a request say."""
+    holding.books = replace(holding.books, **changed)
 
 
 def _swa_of(kept: Kept) -> SwaSlots:
     return require_present("SWA slots", kept.memory.swa)
 
 
-def _swa_lost(kept: Kept) -> None:
-    _swa_of(kept).swa.allocate(kept.memory.page_size)
-
-
 def _swa_freed(kept: Kept) -> None:
     swa = _swa_of(kept)
     swa.swa.free(swa.swa_slots(kept.first.slots[-1:]))
-
-
-def _swa_evicted_inside(kept: Kept) -> None:
-    _swa_of(kept).evict(kept.second.slots[-kept.memory.page_size :])
 
 
 def _swa_kept_before_the_window(kept: Kept) -> None:
@@ -100,44 +97,12 @@ def _swa_evicted_ahead(kept: Kept) -> None:
 
 def _lost(kept: Kept) -> None:
     kept.second.slots = kept.second.slots[: -kept.memory.page_size]
-    kept.second.books = replace(kept.second.books, num_allocated=len(kept.second.slots))
+    _note(kept.second, num_allocated=len(kept.second.slots))
 
 
 def _shared_by_two(kept: Kept) -> None:
     size = kept.memory.page_size
     kept.second.slots[-size:] = kept.first.slots[-size:]
-
-
-def _cached_and_owned(kept: Kept) -> None:
-    kept.first.books = replace(kept.first.books, num_protected=0)
-
-
-def _freed_and_owned(kept: Kept) -> None:
-    kept.memory.allocator.free(kept.first.slots[-1:])
-
-
-def _freed_and_cached(kept: Kept) -> None:
-    kept.memory.allocator.free(kept.first.slots[:1])
-
-
-def _row_lost(kept: Kept) -> None:
-    kept.memory.rows.allocate(1)
-
-
-def _row_shared(kept: Kept) -> None:
-    kept.second.books = replace(kept.second.books, row=kept.first.books.row)
-
-
-def _row_freed(kept: Kept) -> None:
-    kept.memory.rows.free([kept.first.books.row])
-
-
-def _committed_beyond(kept: Kept) -> None:
-    kept.first.books = replace(kept.first.books, num_committed=kept.first.books.num_allocated + 1)
-
-
-def _allocated_beyond(kept: Kept) -> None:
-    kept.first.books = replace(kept.first.books, num_allocated=kept.first.books.num_allocated + 1)
 
 
 def _out_of_place(kept: Kept) -> None:
@@ -149,26 +114,28 @@ def _foreign_front(kept: Kept) -> None:
     kept.second.slots[0] = kept.first.slots[-1]
 
 
-WRONG: dict[str, Callable[[Kept], None]] = {
+WRONG: dict[str, Plant] = {
     "a page that no one owns": _lost,
     "a page of two requests": _shared_by_two,
-    "a page of the cache and of a request": _cached_and_owned,
-    "a page of the free list and of a request": _freed_and_owned,
-    "a page of the free list and of the cache": _freed_and_cached,
-    "a row that no one has": _row_lost,
-    "a row of two requests": _row_shared,
-    "a free row that a request has": _row_freed,
-    "text after what is allocated": _committed_beyond,
-    "positions without slots": _allocated_beyond,
+    "a page of the cache and of a request": lambda kept: _note(kept.first, num_protected=0),
+    "a page of the free list and of a request": lambda kept: kept.memory.allocator.free(kept.first.slots[-1:]),
+    "a page of the free list and of the cache": lambda kept: kept.memory.allocator.free(kept.first.slots[:1]),
+    "a row that no one has": lambda kept: kept.memory.rows.allocate(1),
+    "a row of two requests": lambda kept: _note(kept.second, row=kept.first.books.row),
+    "a free row that a request has": lambda kept: kept.memory.rows.free([kept.first.books.row]),
+    "text after what is allocated": lambda kept: _note(kept.first, num_committed=kept.first.books.num_allocated + 1),
+    "positions without slots": lambda kept: _note(kept.first, num_allocated=kept.first.books.num_allocated + 1),
     "a front that the cache does not have": _foreign_front,
 }
 """What a ledger has to notice."""
 WRONG_IN_PAGES = {**WRONG, "slots that are not side by side": _out_of_place}
 """The same of pages of several slots."""
-WRONG_IN_WINDOWS: dict[str, Callable[[Kept], None]] = {
-    "an SWA page that no one owns": _swa_lost,
+WRONG_IN_WINDOWS: dict[str, Plant] = {
+    "an SWA page that no one owns": lambda kept: _swa_of(kept).swa.allocate(kept.memory.page_size),
     "an SWA page of the free list and of a page": _swa_freed,
-    "a position inside a window without an SWA slot": _swa_evicted_inside,
+    "a position inside a window without an SWA slot": lambda kept: _swa_of(kept).evict(
+        kept.second.slots[-kept.memory.page_size :]
+    ),
     "a position before a window with an SWA slot": _swa_kept_before_the_window,
     "a request that counts more as evicted than is before its window": _swa_evicted_ahead,
 }
@@ -271,14 +238,13 @@ def a_ledger_notices_whatever_is_wrong_with_windows(backend: Backend, page_size:
     _notices(partial(in_good_order, backend, page_size, window=2), WRONG_IN_WINDOWS, backend)
 
 
-def _notices(make: Callable[[], Kept], wrong: Mapping[str, Callable[[Kept], None]], backend: Backend) -> None:
-    kept = make()
-    backend.host("Ledger")(kept.memory).check(kept.holdings)
+def _notices(make: Callable[[], Kept], wrong: Mapping[str, Plant], backend: Backend) -> None:
+    make().check(backend)
     for what, plant in wrong.items():
         kept = make()
         plant(kept)
         try:
-            backend.host("Ledger")(kept.memory).check(kept.holdings)
+            kept.check(backend)
         except AssertionError:
             continue
         require(False, what, "not noticed", "an AssertionError")

@@ -7,19 +7,12 @@ from typing import Any
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import refuses, require, require_same, state
+from specsim.properties.memory import strategy_committed
 from specsim.properties.memory.beside import play_beside, require_all
 from specsim.properties.memory.exported import Known, Watched, require_committed
-from specsim.properties.memory.play import empty, happen
+from specsim.properties.memory.play import MemoryPlay
 from specsim.properties.memory.player import MemoryState, Player
 from specsim.properties.memory.strategy import Event, MemoryHistory, memory_histories
-from specsim.properties.memory.strategy_committed import (
-    LoadCase,
-    PageCase,
-    PageHistory,
-    export_histories,
-    load_cases,
-    page_cases,
-)
 from specsim.rejection import Reason
 from specsim.simulation.memory import Export, ExportLengths, Exports, Holding
 
@@ -124,7 +117,7 @@ class ExportsPlay:
         return [page * self.size + place for page in pages for place in range(self.size)]
 
 
-def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> None:
+def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[strategy_committed.PageCase]) -> None:
     """A page leaves if and only if each of its positions was fed and is left; lengths that contradict are refused."""
     count = backend.host("exportable_pages")
     for case in cases:
@@ -147,7 +140,7 @@ def whole_pages_of_fed_tokens_leave(backend: Backend, cases: list[PageCase]) -> 
             refuses(Reason.COUNT_OUT_OF_RANGE, partial(count, *wrong))
 
 
-def another_engine_loads_what_every_cache_has(backend: Backend, cases: list[LoadCase]) -> None:
+def another_engine_loads_what_every_cache_has(backend: Backend, cases: list[strategy_committed.LoadCase]) -> None:
     """All positions before the last token are loaded that every cache has, with all that the next token sees.
 
     States come with exactly the tokens that they have read. What does not fit is refused.
@@ -180,16 +173,16 @@ def what_leaves_memory_is_committed_text(backend: Backend, histories: list[Memor
     are allocated ahead. What is cut off at an end leaves with no one.
     """
     for history in histories:
-        play = MemoryState(backend, history)
+        play = MemoryPlay(backend, history)
         watched = Watched(backend)
         play.part = watched.host
         for event in history.events:
             watched.leave = partial(_leave, play, event)
-            happen(play, event)
+            play.happen(event)
             for player in play.players:
                 _check(play, player, f"request {player.name} after {event.what}", player.text[: player.num_known + 1])
         watched.leave = partial(_leave, play, Event("abort", (), (0, 0)))
-        empty(play)
+        play.end()
 
 
 def _leave(play: MemoryState, event: Event, name: str, holding: Holding) -> None:
@@ -221,21 +214,18 @@ def _check(play: MemoryState, player: Player, what: str, text: list[int]) -> Non
     refuses(Reason.COUNT_OUT_OF_RANGE, partial(refused, written, known))
 
 
-def pages_stay_until_they_have_arrived(backend: Backend, histories: list[PageHistory]) -> None:
+def pages_stay_until_they_have_arrived(backend: Backend, histories: list[strategy_committed.PageHistory]) -> None:
     """A page leaves once, the list of those that left ends where the text does, and none is free while it is read."""
     for history in histories:
         play_beside(ExportsPlay(backend.host("Exports")(history.page_size), history.page_size), history.events)
 
 
+_EXPORTING = ("export_text", "exportable_pages")
 PROPERTIES = (
-    state("committed", whole_pages_of_fed_tokens_leave, page_cases, ("exportable_pages",)),
+    state("committed", whole_pages_of_fed_tokens_leave, strategy_committed.page_cases, ("exportable_pages",)),
+    state("committed", what_leaves_memory_is_committed_text, memory_histories, _EXPORTING, least_examples=4),
     state(
-        "committed",
-        what_leaves_memory_is_committed_text,
-        memory_histories,
-        ("export_text", "exportable_pages"),
-        least_examples=4,
+        "committed", another_engine_loads_what_every_cache_has, strategy_committed.load_cases, ("loadable_positions",)
     ),
-    state("committed", another_engine_loads_what_every_cache_has, load_cases, ("loadable_positions",)),
-    state("committed", pages_stay_until_they_have_arrived, export_histories, ("Exports",)),
+    state("committed", pages_stay_until_they_have_arrived, strategy_committed.export_histories, ("Exports",)),
 )

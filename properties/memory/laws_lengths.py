@@ -141,18 +141,13 @@ def _new_pages(start: int, end: int, page_size: int) -> int:
     return len({position // page_size for position in range(start, end)} - {(start - 1) // page_size if start else -1})
 
 
+_DEMAND = ("new_tokens_required_next_decode", "next_allocated_length")
 _WIDTH = ("alloc_len_per_decode", "next_allocated_length", "required_row_width")
 
 PROPERTIES = (
     state("memory_books", two_iterations_stay_within_the_reserve, length_cases, _WIDTH[:2], "P46"),
     state("memory_books", a_row_holds_the_longest_text_and_its_reserve, length_cases, _WIDTH, "P46"),
-    state(
-        "memory_books",
-        a_decode_takes_no_more_than_was_foretold,
-        length_cases,
-        ("new_tokens_required_next_decode", "next_allocated_length"),
-        "P46",
-    ),
+    state("memory_books", a_decode_takes_no_more_than_was_foretold, length_cases, _DEMAND, "P46"),
     state("memory_books", a_result_counts_for_the_time_it_was_launched_in, length_cases, ("Books",), "P51"),
     state("memory_books", a_unit_names_what_a_position_has_consumed, key_cases, ("key_units",), "P43"),
     state("memory_books", a_release_names_every_position_once, length_cases, ("owned_length", "plan_release"), "P38"),

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import require, require_same
 from specsim.properties.memory.player import MemoryState, Player, check_memory
-from specsim.properties.memory.strategy import MOST_PROMPT, Event, MemoryHistory
+from specsim.properties.memory.strategy import MOST_PROMPT, Event
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.comparing.request_pairs import free_at_rest
 from specsim.simulation.memory import Holding, SlotRange
 
 
@@ -218,69 +218,52 @@ def _resolve(play: MemoryState, player: Player, count: int) -> None:
         require_same(f"num_committed of request {player.name}", player.holding.books.num_committed, player.num_known)
 
 
-class MemoryPlay:
+class MemoryPlay(MemoryState):
     """An engine's memory beside players whose texts lie in slots of a device."""
-
-    def __init__(self, backend: Backend, history: MemoryHistory) -> None:
-        self.state = MemoryState(backend, history)
-
-    def happen(self, event: Event) -> None:
-        """Do what an event says, if it can be done."""
-        happen(self.state, event)
 
     def compare(self, when: str) -> None:
         """Raise AssertionError unless everything has one owner and holds its text."""
-        check_memory(self.state, when)
+        check_memory(self, when)
 
     def end(self) -> None:
         """Let all go, and find the pool whole."""
-        empty(self.state)
+        while self.players:
+            leave(self, self.players[-1], None)
+        free, cache = free_at_rest(self.memory), self.memory.cache
+        for kind, num_pages in ((" SWA", self.history.num_swa_pages), ("", self.history.num_pages)):
+            left = free.get(f"free{kind} slots", num_pages * self.size)
+            require(left == num_pages * self.size, f"free and cached{kind} slots at the end", left, "all")
+        if cache is not None:
+            require_same("evictable slots", cache.num_evictable, cache.num_cached)
+        require_same("free rows at the end", free["free rows"], self.history.num_rows - 1)
 
-
-def empty(play: MemoryState) -> None:
-    """Let all go, and find the pool whole."""
-    while play.players:
-        leave(play, play.players[-1], None)
-    allocator, cache = play.memory.allocator, play.memory.cache
-    cached = () if cache is None else sorted(cache.slots)
-    swa = play.memory.swa
-    left = (allocator if swa is None else swa.full).num_free + len(cached)
-    if swa is not None:
-        seen = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
-        require(seen == play.history.num_swa_pages * play.size, "free and cached SWA slots at the end", seen, "all")
-    require(left == play.history.num_pages * play.size, "free and cached slots at the end", left, "all")
-    if cache is not None:
-        require_same("evictable slots", cache.num_evictable, cache.num_cached)
-    require_same("free rows at the end", play.memory.rows.num_free, play.history.num_rows - 1)
-
-
-def happen(play: MemoryState, event: Event) -> None:
-    """Do what an event says, if it can be done."""
-    number = event.counts[0]
-    chosen = play.running[number % len(play.running)] if play.running else None
-    match event.what:
-        case "admit" | "join":
-            _admit(play, number + 7 * event.counts[1])
-            if event.what == "join":
-                _chunk(play, MOST_PROMPT * 9)
-        case "chunk":
-            _chunk(play, 1 + number * (1 + event.counts[1]))
-        case "step":
-            step(play, event.counts)
-        case "finish" if chosen is not None:
-            leave(play, chosen, event.counts[1])
-        case "abort" if chosen is not None:
-            leave(play, chosen, None)
-        case "retract" if chosen is not None:
-            retract(play, chosen)
-        case "evict" if play.memory.cache is not None:
-            evicted = play.memory.cache.evict(number)
-            play.memory.allocator.free(evicted)
-        case "late":
-            resolve(play)
-        case "resize":
-            shorter = max(1, play.history.sizes.num_steps - number % 3)
-            play.sizes = replace(play.sizes, num_steps=shorter)
+    def happen(self, event: Event) -> None:
+        """Do what an event says, if it can be done."""
+        number = event.counts[0]
+        chosen = self.running[number % len(self.running)] if self.running else None
+        match event.what:
+            case "admit" | "join":
+                _admit(self, number + 7 * event.counts[1])
+                if event.what == "join":
+                    _chunk(self, MOST_PROMPT * 9)
+            case "chunk":
+                _chunk(self, 1 + number * (1 + event.counts[1]))
+            case "step":
+                step(self, event.counts)
+            case "finish" if chosen is not None:
+                leave(self, chosen, event.counts[1])
+            case "abort" if chosen is not None:
+                leave(self, chosen, None)
+            case "retract" if chosen is not None:
+                retract(self, chosen)
+            case "evict" if self.memory.cache is not None:
+                evicted = self.memory.cache.evict(number)
+                self.memory.allocator.free(evicted)
+            case "late":
+                resolve(self)
+            case "resize":
+                shorter = max(1, self.history.sizes.num_steps - number % 3)
+                self.sizes = replace(self.sizes, num_steps=shorter)
 
 
 def _admit(play: MemoryState, number: int) -> None:

@@ -71,13 +71,8 @@ def page_histories() -> st.SearchStrategy[AllocatorHistory]:
 def _allocator_histories(
     page_sizes: st.SearchStrategy[int], nums_of_pages: st.SearchStrategy[int]
 ) -> st.SearchStrategy[AllocatorHistory]:
-    return st.builds(
-        AllocatorHistory,
-        page_size=page_sizes,
-        num_pages=nums_of_pages,
-        shuffle_seed=st.none() | st.integers(0, 9),
-        events=histories(ALLOCATOR_EVENTS, 12),
-    )
+    seeds, events = st.none() | st.integers(0, 9), histories(ALLOCATOR_EVENTS, 12)
+    return st.builds(AllocatorHistory, page_sizes, nums_of_pages, seeds, events)
 
 
 def histories(kinds: tuple[str, ...], most: int) -> st.SearchStrategy[tuple[Event, ...]]:
@@ -103,9 +98,7 @@ def swa_histories() -> st.SearchStrategy[list[AllocatorHistory]]:
     pools = st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 9), st.sampled_from([0, 0, 1, 3]))
     drawn = st.tuples(pools, histories(SWA_EVENTS, 12))
     return st.lists(
-        drawn.map(
-            lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2])),
-        ),
+        drawn.map(lambda one: AllocatorHistory(one[0][0], one[0][1], None, one[1], max(1, one[0][1] - one[0][2]))),
         min_size=2,
         max_size=9,
     )
@@ -128,13 +121,7 @@ def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
 
 def cache_history() -> st.SearchStrategy[CacheHistory]:
     """Draw one of them."""
-    return st.builds(
-        CacheHistory,
-        page_size=st.integers(1, 3),
-        has_pair_keys=st.booleans(),
-        texts=texts(10),
-        events=histories(CACHE_EVENTS, 12),
-    )
+    return st.builds(CacheHistory, st.integers(1, 3), st.booleans(), texts(10), histories(CACHE_EVENTS, 12))
 
 
 def texts(most: int) -> st.SearchStrategy[tuple[tuple[int, ...], ...]]:

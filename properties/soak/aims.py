@@ -39,14 +39,6 @@ def _frees_what_a_window_has_passed(setup: Setup) -> bool:
     return setup.model.target_pool is PoolKind.SWA and not setup.texts.is_brief and not setup.is_padded
 
 
-def _has_recurrent_states(setup: Setup) -> bool:
-    return setup.model.target_pool in RECURRENT_KINDS and not setup.is_padded
-
-
-def _has_sampling(setup: Setup) -> bool:
-    return setup.texts.has_sampling and not setup.is_padded
-
-
 def _goes_on_after_a_launch(setup: Setup) -> bool:
     """Return whether requests still run when their results come."""
     return setup.schedule.is_overlapped and not setup.texts.is_brief and not setup.is_padded
@@ -54,12 +46,8 @@ def _goes_on_after_a_launch(setup: Setup) -> bool:
 
 def _ends_by_grammars(setup: Setup) -> bool:
     """Return whether many requests with a grammar have their turn."""
-    return (
-        setup.texts.has_constraints
-        and setup.num_at_once >= FEW
-        and not setup.texts.has_sampling
-        and not setup.is_padded
-    )
+    is_plain = not (setup.texts.has_sampling or setup.is_padded)
+    return setup.texts.has_constraints and setup.num_at_once >= FEW and is_plain
 
 
 def _has_wide_batches(setup: Setup) -> bool:
@@ -78,8 +66,8 @@ AIMS = (
     Aim(Tag.BUCKET.value, 1, lambda setup: setup.is_padded and not setup.is_ranked),
     Aim(Tag.PARAMETERS.value, 3, lambda setup: setup.has_parameters and bool(setup.others)),
     Aim(Tag.SWA.value, 1, _frees_what_a_window_has_passed),
-    Aim(Tag.RECURRENT.value, 1, _has_recurrent_states),
-    Aim(Tag.FILTERED.value, 1, _has_sampling),
+    Aim(Tag.RECURRENT.value, 1, lambda setup: setup.model.target_pool in RECURRENT_KINDS and not setup.is_padded),
+    Aim(Tag.FILTERED.value, 1, lambda setup: setup.texts.has_sampling and not setup.is_padded),
     Aim(Tag.LATE.value, 1, _goes_on_after_a_launch),
     Aim(Tag.ROW_IN_FLIGHT.value, 3, lambda setup: setup.texts.is_brief),
     Aim(Tag.GRAMMAR.value, 3, _ends_by_grammars),

@@ -1,7 +1,6 @@
 """What a request drafts and accepts with no one beside: what it has to draft and accept in any company."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from specsim.assertion import require, require_kind
 from specsim.host.stopping import FinishReason
@@ -16,22 +15,20 @@ Tree = tuple[list[int], list[int], list[int]]
 """Tokens of the nodes, and their links to first child and next sibling."""
 
 
-@dataclass(frozen=True)
-class Alone:
-    """A request at its end, and the tree that it verified at each committed length."""
+def run_alone(setup: Setup, request: Request) -> tuple[Request, Mapping[int, Tree]]:
+    """Decode a request in the reference with no one beside, slot by slot.
 
-    request: Request
-    trees: Mapping[int, Tree]
-
-
-def run_alone(setup: Setup, request: Request) -> Alone:
-    """Decode a request in the reference with no one beside, slot by slot."""
+    Returns
+    -------
+    request, trees : Request, mapping
+        The request at its end, and the tree that it verified at each committed length.
+    """
     engine, (fresh,) = _undisturbed(setup, [request])
     trees: dict[int, Tree] = {}
     while engine.has_work:
         if engine.step() is not None:
             trees |= dict(trees_of(engine.worker.phases()).values())
-    return Alone(fresh, trees)
+    return fresh, trees
 
 
 def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
@@ -93,12 +90,12 @@ class Drafts:
         seen = self._seen.pop(request.request_id, {})
         if self._setup.candidates or self._setup.others or not request.is_greedy:
             return
-        alone = run_alone(self._setup, request)
+        alone, trees = run_alone(self._setup, request)
         for length, tree in seen.items():
-            if length in alone.trees:
+            if length in trees:
                 what = f"tree of request {request.request_id} after {length}"
-                require(tree == alone.trees[length], what, tree, alone.trees[length])
+                require(tree == trees[length], what, tree, trees[length])
         has_company = request.num_retractions or self._setup.schedule.verification is not None
         if not has_company and request.finish_reason is not FinishReason.ABORT:
-            got, expected = request.counters, alone.request.counters
+            got, expected = request.counters, alone.counters
             require(got == expected, f"counters of request {request.request_id}", got, expected)

@@ -14,16 +14,9 @@ from specsim.properties.runs.play import loop_on
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
+from specsim.simulation.models import pool_kinds
 from specsim.simulation.models.ground_truth import Prefix, heard
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.pool_kinds import (
-    CONVOLUTION_WIDTH,
-    RECURRENT_KINDS,
-    SWA_COMPONENT,
-    TAG_WORDS,
-    PoolKind,
-    tags_of,
-)
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import PromptChunk, Request
 
@@ -39,7 +32,7 @@ class ExpectedTags:
         self._model, self._prefix = model, Prefix(model)
         self._draft_folds = [0] * model.num_draft_layers
         self._num_known = 0
-        self.tags = [np.zeros((2 * count, width, TAG_WORDS), dtype=np.int64) for count in layers]
+        self.tags = [np.zeros((2 * count, width, pool_kinds.TAG_WORDS), dtype=np.int64) for count in layers]
 
     @property
     def folds(self) -> list[int]:
@@ -85,7 +78,7 @@ def check_contents(
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
     for name, kind, tags in [*zip(POOLS, expected.kinds, expected.tags, strict=True)][: 1 + has_draft_tags]:
-        got = tags_of(kind, state[name], slots)
+        got = pool_kinds.tags_of(kind, state[name], slots)
         _require_entries(name, request, got, [*tags[: len(got), :count]])
 
 
@@ -100,11 +93,11 @@ def _require_entries(name: str, request: Request, got: Sequence[Array], expected
 
 def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
     """Raise AssertionError unless the recurrent state of a request is that after its last committed token."""
-    if expected.kinds[0] not in RECURRENT_KINDS:
+    if expected.kinds[0] not in pool_kinds.RECURRENT_KINDS:
         return
     expected.grow(request.fill)
-    text = [0] * CONVOLUTION_WIDTH + expected.heard(request.fill[: request.num_committed])
-    after = [*([fold] for fold in expected.folds), text[-CONVOLUTION_WIDTH:]]
+    text = [0] * pool_kinds.CONVOLUTION_WIDTH + expected.heard(request.fill[: request.num_committed])
+    after = [*([fold] for fold in expected.folds), text[-pool_kinds.CONVOLUTION_WIDTH :]]
     for component, (buffer, wanted) in enumerate(zip(state["states"], after, strict=True)):
         got = buffer[request.row].tolist()
         require(got == wanted, f"states[{component}] of request {request.request_id}", got, wanted)
@@ -126,7 +119,7 @@ def check_window(
         require(there == reported[position] > 0, f"SWA slot of {what}", there, reported[position] or "one")
         for component, buffer in enumerate(state["swa_kv"]):
             got = buffer[reported[position]].tolist()
-            wanted = [position, expected.heard(request.fill)[position], 0, SWA_COMPONENT + component]
+            wanted = [position, expected.heard(request.fill)[position], 0, pool_kinds.SWA_COMPONENT + component]
             require(got == wanted, f"swa_kv[{component}] of {what}", got, wanted)
 
 
@@ -152,10 +145,10 @@ class Fresh:
         state = self._worker.state()
         return {name: state[name][1].tolist() for name in CARRIED if name in state}
 
-    def draft_entries(self, kind: PoolKind, count: int) -> list[Array]:
+    def draft_entries(self, kind: pool_kinds.PoolKind, count: int) -> list[Array]:
         """Return what the draft has of the first positions of the text that was looked at last."""
         slots = np.arange(self._first, self._first + count, dtype=np.int64)
-        return tags_of(kind, self._worker.state()["draft_kv"], slots)
+        return pool_kinds.tags_of(kind, self._worker.state()["draft_kv"], slots)
 
 
 def check_relay(state: Mapping[str, Array], request: Request) -> None:
@@ -173,12 +166,14 @@ def check_proposal(state: Mapping[str, Array], request: Request, fresh: Fresh) -
     _compare_relay(state, request, fresh.carried(request.fill))
 
 
-def check_draft_entries(state: Mapping[str, Any], request: Request, fresh: Fresh, kind: PoolKind) -> None:
+def check_draft_entries(state: Mapping[str, Any], request: Request, fresh: Fresh, kind: pool_kinds.PoolKind) -> None:
     """Raise AssertionError unless the draft has of every committed position what a fresh prefill writes there."""
     fresh.carried(request.fill)
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
-    _require_entries(POOLS[1], request, tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count))
+    _require_entries(
+        POOLS[1], request, pool_kinds.tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count)
+    )
 
 
 def check_hand_over(
@@ -206,7 +201,7 @@ def kept_of(state: Mapping[str, Any], setup: Setup) -> dict[str, bytes]:
     for name, values in state.items():
         if not (setup.is_v1 and name in CARRIED):
             # NOTE: a pool of another kind has its slots upside down, and the dump at its end.
-            live = slice(None, -1) if pools.get(name) is PoolKind.OTHER else slice(1, None)
+            live = slice(None, -1) if pools.get(name) is pool_kinds.PoolKind.OTHER else slice(1, None)
             layers = values if isinstance(values, list) else [values]
             kept |= {f"{name}[{layer}]": one[live].tobytes() for layer, one in enumerate(layers)}
     return kept

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any
 
-from specsim.conformance.isolation.jobs import Fate, Job, Limits, run_function
+from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, run_function
+from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.isolation.trials import try_apart
 from specsim.properties.inside import having
 from specsim.properties.soak.history import NOTE, Failure, replay
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
-from specsim.properties.unit_of_work import BrokenUnit, PlainFailure, broken_from, checked, lost_in_words
+from specsim.properties.unit_of_work import BrokenUnit, PlainFailure, answer_of, broken_from, checked, lost_in_words
 
 SMALLEST_CRASH = "specsim.properties.soak.crashes:smallest_crash"
 SECONDS = 20.0
@@ -71,8 +72,11 @@ def smallest_crash(crash: Crash) -> dict[str, Any] | None:
     return None if failure is None else shrink(failure, again, crash.replays).as_plain()
 
 
-def shortest_of(failure: BrokenUnit, answer: Any) -> BrokenUnit | None:
-    """Return the shortest history in the answer of a search, or of a unit that ran again; None if there is none."""
+def shortest_of(failure: BrokenUnit, supervisor: Supervisor, unit: Job, load: Call, replays: int) -> BrokenUnit | None:
+    """Return the shortest history that a search finds, or a unit that runs again; None if there is none."""
+    crash = Crash((unit.function, unit.arguments), load, unit.limits, replays)
+    event = answer_of(supervisor, crash.job(unit.key) if failure.is_lost else unit)
+    answer = event.answer if isinstance(event, Done) else None
     plain = {"failure": answer} if failure.is_lost or answer is None else answer
     found = broken_from(plain)
     return None if found is None else replace(found, is_lost=failure.is_lost)

@@ -27,19 +27,12 @@ class Fault:
 
 FAULTS = (
     # who schedules, or the loop of a worker
-    Fault("OWN-1190"),
-    Fault("OWN-1191"),
-    Fault("OWN-1192"),
-    Fault("OWN-1193"),
-    Fault("OWN-1194"),
+    *map(Fault, ("OWN-1190", "OWN-1191", "OWN-1192", "OWN-1193", "OWN-1194")),
     # late results, and the order of what is queued
-    Fault("S11"),
-    Fault("OWN-603"),
-    Fault("OWN-610"),
+    *map(Fault, ("S11", "OWN-603", "OWN-610")),
     Fault("S19", draw_brief_texts),
     # batches that requests join and leave
-    Fault("OWN-207"),
-    Fault("S03"),
+    *map(Fault, ("OWN-207", "S03")),
     # recurrent state of another step, and of another owner
     Fault("OWN-1420", draw_recurrent),
     Fault("OWN-1427", draw_recurrent),

@@ -9,21 +9,8 @@ from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
 from specsim.properties.runs.scenario import Arrival
+from specsim.properties.soak import contents
 from specsim.properties.soak.alone import Drafts, started_from
-from specsim.properties.soak.contents import (
-    POOLS,
-    ExpectedTags,
-    Fresh,
-    check_contents,
-    check_draft_entries,
-    check_hand_over,
-    check_kept,
-    check_proposal,
-    check_relay,
-    check_states,
-    check_window,
-    kept_of,
-)
 from specsim.properties.soak.neighbour import Neighbour
 from specsim.properties.soak.padding import Padding, padded_model_of
 from specsim.properties.soak.reuse import Reuse
@@ -34,6 +21,7 @@ from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.properties.soak.trace import Trace
 from specsim.reference.worker.pools import CARRIED
 from specsim.rejection import WorkerRefusal
+from specsim.simulation.comparing.request_pairs import free_at_rest
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.requests import Request
@@ -76,10 +64,10 @@ class Machine:
         if self.padding is not None:
             padded_model_of(self.engine.worker).agree = self.padding
         self.neighbour = Neighbour(subject, self.sides.setup, self.reach) if setup.is_ranked else None
-        self._expected: dict[int, ExpectedTags] = {}
+        self._expected: dict[int, contents.ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
         self.has_own_drafts = subject.has_own_drafts(setup)
-        self._fresh = {} if self.has_own_drafts else {setup.drafting.sizes: Fresh(setup)}
+        self._fresh = {} if self.has_own_drafts else {setup.drafting.sizes: contents.Fresh(setup)}
         is_compared = setup.compares_drafts and len(self.sides.in_step) == 1 and not setup.drafter.has_memory
         is_compared = is_compared and not self.has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
@@ -138,7 +126,7 @@ class Machine:
         self.sides.change(drafting)
         self._is_reported_anew = self.setup.has_parameters and self.sides.drafting == drafting
         if drafting not in self._fresh and not self.has_own_drafts:
-            self._fresh[drafting] = Fresh(self.setup.having(sizes=drafting))
+            self._fresh[drafting] = contents.Fresh(self.setup.having(sizes=drafting))
 
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
@@ -152,18 +140,18 @@ class Machine:
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
         if rows and carried and resolved is not None and not self.has_own_drafts:
-            check_hand_over(carried, rows, started_from(self.engine.worker.phases()))
+            contents.check_hand_over(carried, rows, started_from(self.engine.worker.phases()))
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
 
     def run_idle_batch(self) -> None:
         """Let an iteration without requests run, and see that it leaves everything as it was."""
-        before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup)
+        before = None if self._is_overlapped else contents.kept_of(self.engine.worker.state(), self.setup)
         for engine in self.sides.in_step:
             engine.run_idle_batch()
         self.reach(Tag.IDLE)
         if before is not None:
-            check_kept(before, kept_of(self.engine.worker.state(), self.setup))
+            contents.check_kept(before, contents.kept_of(self.engine.worker.state(), self.setup))
 
     def check(self) -> None:
         """Raise AssertionError where something does not hold that always does."""
@@ -200,18 +188,13 @@ class Machine:
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
-        cache = scheduler.memory.cache
-        swa, cached = scheduler.memory.swa, () if cache is None else sorted(cache.slots)
-        free = (scheduler.memory.allocator if swa is None else swa.full).num_free + len(cached)
-        size = scheduler.sizes.page_size
-        everything = scheduler.sizes.num_slots // size * size - size
-        require(free == everything, "free and cached slots at the end", free, everything)
-        if swa is not None:
-            free = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
-            everything = scheduler.sizes.num_swa_slots // size * size - size
-            require(free == everything, "free and cached SWA slots at the end", free, everything)
-        free, everything = scheduler.memory.rows.num_free, scheduler.sizes.num_rows - 1
-        require(free == everything, "free rows at the end", free, everything)
+        free, sizes = free_at_rest(scheduler.memory), scheduler.sizes
+        for kind, num_slots in (("", sizes.num_slots), (" SWA", sizes.num_swa_slots)):
+            everything = num_slots // sizes.page_size * sizes.page_size - sizes.page_size
+            left = free.get(f"free{kind} slots", everything)
+            require(left == everything, f"free and cached{kind} slots at the end", left, everything)
+        left, everything = free["free rows"], sizes.num_rows - 1
+        require(left == everything, "free rows at the end", left, everything)
 
     def _take_turn(self, engine: Engine) -> Iteration | None:
         """Let the engine that is tried take its turn, and the rank beside it."""
@@ -272,24 +255,26 @@ class Machine:
         if not known:
             return
         state = self.engine.worker.state()
-        if not set(POOLS) <= set(state):
+        if not set(contents.POOLS) <= set(state):
             return
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
-            expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
-            check_contents(state, request, expected, self.setup.drafter.has_known_tags and not self.has_own_drafts)
-            check_window(state, request, scheduler.memory, self._is_overlapped, expected)
+            expected = self._expected.setdefault(number, contents.ExpectedTags(self.setup.model, width))
+            contents.check_contents(
+                state, request, expected, self.setup.drafter.has_known_tags and not self.has_own_drafts
+            )
+            contents.check_window(state, request, scheduler.memory, self._is_overlapped, expected)
             if not self._is_overlapped:
-                check_relay(state, request)
-                check_states(state, request, expected)
+                contents.check_relay(state, request)
+                contents.check_states(state, request, expected)
         self._num_looks += 1
         if self.has_own_drafts:
             return
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
             request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.sides.drafting]
-            check_proposal(state, request, fresh)
+            contents.check_proposal(state, request, fresh)
             if not self.setup.drafter.has_known_tags:
-                check_draft_entries(state, request, fresh, self.setup.model.draft_pool)
+                contents.check_draft_entries(state, request, fresh, self.setup.model.draft_pool)
 
 
 def _all_that_counts(request: Request) -> Ended:

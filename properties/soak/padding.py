@@ -35,10 +35,7 @@ class Padding:
     def __init__(self, setup: Setup, observer: Observer) -> None:
         self.buckets = BUCKETS[0]
         self.meeting: Agree | None = None
-        self._widths = {
-            ForwardKind.DRAFT_STEP: setup.config.topk,
-            ForwardKind.VERIFY: setup.config.num_draft_tokens,
-        }
+        self._widths = {ForwardKind.DRAFT_STEP: setup.config.topk, ForwardKind.VERIFY: setup.config.num_draft_tokens}
         self._observer = observer
         self._last: int | None = None
 

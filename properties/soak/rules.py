@@ -66,10 +66,6 @@ def _nothing(random: Random, machine: Machine) -> None:
     return None
 
 
-def _step_weight(machine: Machine) -> int:
-    return 32 if machine.has_work else 0
-
-
 def _num_places(machine: Machine) -> int:
     scheduler = machine.engine.scheduler
     return max(0, scheduler.max_batch - len(scheduler.waiting) - len(scheduler.holders))
@@ -145,7 +141,7 @@ def _next_door_weight(machine: Machine) -> int:
 
 
 RULES = (
-    Rule("step", _nothing, lambda machine, _: machine.step(), _step_weight),
+    Rule("step", _nothing, lambda machine, _: machine.step(), lambda machine: 32 if machine.has_work else 0),
     Rule("admit", lambda random, machine: draw_arrival(random, machine.setup), Machine.submit, _admit_weight),
     Rule("admit a crowd", _draw_crowd, _admit_crowd, lambda machine: 16 if _num_places(machine) > 1 else 0),
     Rule("admit again", _number, _again, lambda machine: _admit_weight(machine) // 6 if machine.asked else 0),

@@ -16,8 +16,8 @@ import msgspec
 
 from specsim.conformance.brought import Brought
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
-from specsim.conformance.isolation.supervisor import Supervisor
-from specsim.properties.soak.crashes import Crash, shortest_of
+from specsim.conformance.isolation.supervisor import Event, Supervisor
+from specsim.properties.soak.crashes import shortest_of
 from specsim.properties.soak.trace import Traces, joined
 from specsim.properties.soak.units import ANY, PlainMachine, SoakLimits
 from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
@@ -107,10 +107,13 @@ class Soaked:
         if failure is not None:
             self.failures[number] = failure
 
-    def lose(self, number: int, lost: Lost) -> None:
-        """Count a machine whose process crashed or hung; what it was is not known."""
-        self.num_machines += 1
-        self.failures[number] = broken_by(lost)
+    def take(self, number: int, event: Event) -> None:
+        """Count what became of a machine; of one whose process crashed or hung it is not known what it was."""
+        if isinstance(event, Done):
+            self.add(number, event.answer)
+        elif isinstance(event, Lost):
+            self.num_machines += 1
+            self.failures[number] = broken_by(event)
 
 
 @dataclass(frozen=True)
@@ -154,11 +157,9 @@ class Soak:
         memory: dict[int, float] = {}
         early: dict[int, float] = {}
         for number, event in enumerate(in_order(supervisor, map(self.job, count()), jobs + 1)):
+            soaked.take(number, event)
             if isinstance(event, Done):
-                soaked.add(number, event.answer)
                 memory[event.answer["process"]] = event.answer["rss_mib"]
-            elif isinstance(event, Lost):
-                soaked.lose(number, event)
             if not early and soaked.num_steps * SETTLED >= num_steps:
                 early = dict(memory)
             soaked.rss_mib = sum(early.values()), sum(memory[process] for process in early)
@@ -172,11 +173,7 @@ class Soak:
     def run_machine(self, supervisor: Supervisor, number: int) -> Soaked:
         """Run one machine."""
         soaked = Soaked(self.seed)
-        event = answer_of(supervisor, self.job(number))
-        if isinstance(event, Done):
-            soaked.add(number, event.answer)
-        else:
-            soaked.lose(number, event)
+        soaked.take(number, answer_of(supervisor, self.job(number)))
         return soaked
 
     def shortest(self, supervisor: Supervisor, soaked: Soaked, replays: int) -> dict[int, BrokenUnit]:
@@ -184,12 +181,10 @@ class Soak:
         if not soaked.failures or soaked.is_interrupted or soaked.stopped:
             return {}
         number, failure = min(soaked.failures.items(), key=lambda failed: failed[1].is_lost)
-        unit = self.job(number, replays)
-        crash = Crash((RUN_UNIT, unit.arguments), (LOADED, (self.implementation,)), self.limits, replays)
+        unit, load = self.job(number, replays), (LOADED, (self.implementation,))
         try:
-            event = answer_of(supervisor, crash.job(unit.key) if failure.is_lost else unit)
+            found = shortest_of(failure, supervisor, unit, load, replays)
         except KeyboardInterrupt:
             soaked.is_interrupted = True
             return {}
-        found = shortest_of(failure, event.answer if isinstance(event, Done) else None)
         return {} if found is None and failure.is_lost else {number: found or failure}

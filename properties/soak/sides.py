@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from specsim.assertion import require
-from specsim.phases import Phase
 from specsim.properties.runs.play import Play, loop_on, parts_of
 from specsim.properties.soak.setups import Setup, config_of
 from specsim.properties.soak.subject import REFERENCE, Subject
@@ -128,7 +127,8 @@ class Sides:
             return resolved[0]
         got, expected = ((iteration is not None) for iteration in resolved)
         require(got == expected, f"an iteration after {number}", got, expected)
-        divergence = first_divergence(number, *reversed(self._phases())) if got else None
+        phases = [engine.worker.phases() for engine in reversed(self.engines)]
+        divergence = first_divergence(number, *phases) if got else None
         _require_none(divergence or self._reported.first_divergence(number))
         return resolved[0]
 
@@ -141,9 +141,6 @@ class Sides:
         number = tried.num_iterations
         _require_none(self._apart.first_divergence(number) or self._apart.first_unfinished(number))
         _require_none(difference_at_rest(number, believed.scheduler, tried.scheduler))
-
-    def _phases(self) -> list[tuple[Phase, ...]]:
-        return [engine.worker.phases() for engine in self.engines]
 
     def _around(self, workers: list[Worker]) -> list[Engine]:
         """Return an engine around each worker."""

@@ -90,19 +90,8 @@ SOMETIMES: dict[Tag, str] = {
 """What has to happen sometimes: a long run in which one of them never does decides too little."""
 
 OF_SCHEDULERS = (
-    Tag.ANY,
-    Tag.BATCH,
-    Tag.PAGES,
-    Tag.CHUNK,
-    Tag.PREFIX,
-    Tag.RETRACT,
-    Tag.OVERLAP,
-    Tag.HISTORY,
-    Tag.FINISH,
-    Tag.SWA,
-    Tag.ZOMBIE,
-    Tag.LATE,
-    Tag.ABORT,
+    *(Tag.ANY, Tag.BATCH, Tag.PAGES, Tag.CHUNK, Tag.PREFIX, Tag.RETRACT, Tag.OVERLAP, Tag.HISTORY),
+    *(Tag.FINISH, Tag.SWA, Tag.ZOMBIE, Tag.LATE, Tag.ABORT),
 )
 """Those of them that a scheduler has to do with: all that is required of a module that brings nothing else."""
 

@@ -4,20 +4,9 @@ from collections.abc import Iterator
 
 from specsim.algorithms import DRAFTERS
 from specsim.conformance.backend import SCHEDULER
+from specsim.properties.soak import tags
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import Soaked
-from specsim.properties.soak.tags import (
-    ENDS,
-    FEWEST_JUDGED,
-    LEAST_HITS,
-    OF_SCHEDULERS,
-    OWN,
-    PER_STEPS,
-    REQUIRED,
-    SOMETIMES,
-    least_hits,
-    more_steps,
-)
 from specsim.simulation.drafted import is_vacuous
 
 FEWEST_MEASURED = 20_000
@@ -65,7 +54,7 @@ def not_required(soaked: Soaked) -> dict[str, str]:
         return dict.fromkeys(missed, "machines are of the workers that the module brings, and of what these take")
     if soaked.brings.makes == (SCHEDULER,) and not soaked.brings.functions:
         because = "the module brings a scheduler alone, which has nothing to do with it"
-        asked = {tag.value for tag in OF_SCHEDULERS} | {f"a row used again after {end}" for end in ENDS}
+        asked = {tag.value for tag in tags.OF_SCHEDULERS} | {f"a row used again after {end}" for end in tags.ENDS}
         return dict.fromkeys((name for name in missed if name not in asked), because)
     return {}
 
@@ -73,16 +62,16 @@ def not_required(soaked: Soaked) -> dict[str, str]:
 def _shortfalls(soaked: Soaked) -> Iterator[str]:
     """Yield what happened too seldom, and about how many steps more would do."""
     if not _is_of_some_workers(soaked):
-        left_out, least = not_required(soaked), least_hits(soaked.num_steps)
+        left_out, least = not_required(soaked), tags.least_hits(soaked.num_steps)
         missed = {name: hits for name, hits in _missed(soaked).items() if name not in left_out}
-        yield from (_shortfall(soaked, name, hits, least, LEAST_HITS) for name, hits in missed.items())
+        yield from (_shortfall(soaked, name, hits, least, tags.LEAST_HITS) for name, hits in missed.items())
         yield from (_shortfall(soaked, name, 0, 1, 1) for name in _unseen(soaked))
     yield from _idled(soaked)
 
 
 def _shortfall(soaked: Soaked, name: str, hits: int, least: int, wanted: int) -> str:
     """Return that something should be met more often, and how many steps more would bring it to what is wanted."""
-    more = more_steps(hits, soaked.num_steps, wanted)
+    more = tags.more_steps(hits, soaked.num_steps, wanted)
     return f"{name} = {hits} in {soaked.num_steps:,} steps, but should be at least {least}; {more}"
 
 
@@ -94,22 +83,22 @@ def _is_of_some_workers(soaked: Soaked) -> bool:
 
 def _missed(soaked: Soaked) -> dict[str, int]:
     """Return how often each condition was met that was met too seldom."""
-    least = least_hits(soaked.num_steps)
-    hits = {tag.value: soaked.reach[tag] for tag in (*REQUIRED, *OWN)}
-    hits |= {f"a row used again after {end}": soaked.reused[end] for end in ENDS}
+    least = tags.least_hits(soaked.num_steps)
+    hits = {tag.value: soaked.reach[tag] for tag in (*tags.REQUIRED, *tags.OWN)}
+    hits |= {f"a row used again after {end}": soaked.reused[end] for end in tags.ENDS}
     return {name: hit for name, hit in hits.items() if hit < least}
 
 
 def _unseen(soaked: Soaked) -> list[str]:
     """Return what has to happen once in a long run and did not."""
-    if soaked.num_steps < PER_STEPS:
+    if soaked.num_steps < tags.PER_STEPS:
         return []
     machines = [f"machines of {name}" for name in DRAFTERS if not soaked.algorithms[name]]
-    return machines + [tag.value for tag in SOMETIMES if not soaked.reach[tag]]
+    return machines + [tag.value for tag in tags.SOMETIMES if not soaked.reach[tag]]
 
 
 def _idled(soaked: Soaked) -> list[str]:
-    if soaked.num_steps < FEWEST_JUDGED:
+    if soaked.num_steps < tags.FEWEST_JUDGED:
         return []
     shares = (
         ("decode iterations", soaked.num_decodes, 2),

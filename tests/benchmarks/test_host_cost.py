@@ -9,7 +9,7 @@ from specsim.contracts.binding import bind
 from specsim.gpu.arrays import from_numpy
 from specsim.operations import RECORDS
 from specsim.properties.suite.catalogue import property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.reference import build_tree
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel

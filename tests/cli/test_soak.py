@@ -6,7 +6,7 @@ import re
 import pytest
 
 from specsim.conformance.backend import load
-from specsim.properties.soak import verdict
+from specsim.properties.soak import tags
 from specsim.properties.soak.tags import REQUIRED
 
 
@@ -45,7 +45,7 @@ def test_a_machine_is_run_alone(specsim):
 
 
 def test_what_was_met_too_seldom_is_inconclusive_and_says_how_many_steps_more_would_do(specsim, monkeypatch):
-    monkeypatch.setattr(verdict, "least_hits", lambda num_steps: 10 * num_steps)
+    monkeypatch.setattr(tags, "least_hits", lambda num_steps: 10 * num_steps)
     got = specsim("soak", "--steps", 20, "--seed", 1)
     assert got.exit_code == 3
     undecided = [line for line in got.stdout.splitlines() if line.startswith("undecided: gram = ")]

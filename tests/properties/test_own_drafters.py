@@ -18,7 +18,7 @@ from specsim.properties.soak.drawing import draw_brief_texts
 from specsim.properties.soak.history import play
 from specsim.properties.soak.subject import Subject
 from specsim.properties.suite.catalogue import property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate

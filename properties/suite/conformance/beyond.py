@@ -8,10 +8,9 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from specsim.conformance.backend import Backend, load
-from specsim.conformance.limits import NO_LIMITS, Limits
+from specsim.conformance.limits import FIELDS, NO_LIMITS, SWITCHES, Limits
 from specsim.conformance.outcomes import observe
 from specsim.conformance.outside import why_outside
 from specsim.conformance.plain_text import first_line
@@ -30,15 +29,8 @@ MOST_CASES = 40
 REFUSALS = (SpecRejection, ValueError, TypeError, NotImplementedError, AssertionError)
 """What a kernel's caller raises that looks at what it is given."""
 
-SWITCHES: tuple[tuple[str, Any], ...] = (
-    ("takes_empty", False),
-    ("is_contiguous", True),
-    ("takes_zero_proposals", False),
-    ("takes_padded_proposals", False),
-    ("is_normalised", True),
-    ("has_distinct_siblings", True),
-    ("takes_thresholds", False),
-)
+OF_INPUT = [FIELDS[name] for name in SWITCHES if name != "SCRATCH"]
+"""Fields of limits that leave some input out, which scratch memory is not."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +53,8 @@ def trials_of(backend: Backend) -> list[Trial]:
     there = tuple(name for name in RECORDS if backend.has(name))
     found = [
         Trial(replace(NO_LIMITS, **{name: value}), replace(declared, **{name: vars(NO_LIMITS)[name]}), there)
-        for name, value in SWITCHES
-        if vars(declared)[name] == value
+        for name, value in vars(declared).items()
+        if name in OF_INPUT and value != vars(NO_LIMITS)[name]
     ]
     for operation, taken in declared.values.items():
         found += [

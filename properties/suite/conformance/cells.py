@@ -6,16 +6,7 @@ from functools import partial
 from typing import Any
 
 from specsim.properties.distribution import Cell, exact
-from specsim.properties.laws.sampling_cells import (
-    AS_A_BLOCK,
-    BLOCK_SAMPLER,
-    CHAIN_SAMPLER,
-    TOKEN_BY_TOKEN,
-    TREE_SAMPLER,
-    ChainRule,
-    chain_axes,
-    tree_axes,
-)
+from specsim.properties.laws import sampling_cells
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
 from specsim.topology import Topology
 
@@ -40,7 +31,7 @@ def cell_of(operation: str, arguments: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 def tokens_of(operation: str, outputs: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the tokens that the first request of a sampler emits, as far as its outputs say."""
-    if operation in (CHAIN_SAMPLER, BLOCK_SAMPLER):
+    if operation in (sampling_cells.CHAIN_SAMPLER, sampling_cells.BLOCK_SAMPLER):
         return tuple(int(token) for token in outputs["output_tokens"][0] if token >= 0)
     if not {"predict", "accept_index"} <= outputs.keys():
         return ()
@@ -54,20 +45,23 @@ def _tree_axes(arguments: Mapping[str, Any]) -> Sequence[Sequence[Cell]]:
     tokens = tuple(arguments["candidates"][0].tolist())
     scene = TreeScene(Topology.from_links(*links), tokens, rows, arguments["num_steps"])
     threshold = max(Fraction(float(arguments["threshold_acc"][0])), LEAST_THRESHOLD)
-    return tree_axes(scene, threshold, skip_duplicates=bool(arguments["skip_duplicates"]))
+    return sampling_cells.tree_axes(scene, threshold, skip_duplicates=bool(arguments["skip_duplicates"]))
 
 
-def _chain_axes(arguments: Mapping[str, Any], rule: ChainRule) -> Sequence[Sequence[Cell]]:
+def _chain_axes(arguments: Mapping[str, Any], rule: sampling_cells.ChainRule) -> Sequence[Sequence[Cell]]:
     draft = tuple(token for token in arguments["draft_tokens"].tolist() if token >= 0)
     target = {draft[:place]: exact(arguments["target_probs"][place]) for place in range(len(draft) + 1)}
     proposals = arguments["draft_probs"]
     if proposals is None:
-        return chain_axes(ChainScene(len(draft), target, {}, draft), draft, rule)
+        return sampling_cells.chain_axes(ChainScene(len(draft), target, {}, draft), draft, rule)
     proposal = {draft[:place]: exact(proposals[place]) for place in range(len(draft))}
-    return chain_axes(ChainScene(len(draft), target, proposal), draft, rule)
+    return sampling_cells.chain_axes(ChainScene(len(draft), target, proposal), draft, rule)
 
 
 _AXES_OF: dict[str, Callable[[Mapping[str, Any]], Sequence[Sequence[Cell]]]] = {
-    TREE_SAMPLER: _tree_axes,
-    **{rule.operation: partial(_chain_axes, rule=rule) for rule in (TOKEN_BY_TOKEN, AS_A_BLOCK)},
+    sampling_cells.TREE_SAMPLER: _tree_axes,
+    **{
+        rule.operation: partial(_chain_axes, rule=rule)
+        for rule in (sampling_cells.TOKEN_BY_TOKEN, sampling_cells.AS_A_BLOCK)
+    },
 }

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,6 @@ def smallest_crash(
     plain : dict or None
         The failure with its case as plain values; None where the case alone does not crash.
     """
-    if not search.loads_apart:
-        prepare(implementation)
     trials = Trials(implementation, property_named(name), search, limits, prepare)
     one = trials.one
     with warnings.catch_warnings(), drawing_for_interpreter(search.is_interpreted):
@@ -107,7 +105,7 @@ def smallest_crash(
     case, death = found
     wants_report = one.is_slow or one.fills_missing or _is_the_call(death, case)
     given = None if wants_report else stored_law_of(one, case)
-    return plain_crash(implementation, name, death.fate, death.words, death.call, limits, law=given)
+    return plain_crash(implementation, name, death, limits, given)
 
 
 @dataclass(frozen=True)
@@ -121,16 +119,16 @@ class Start:
 
 
 class Trials:
-    """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited."""
+    """Cases of a property, tried in processes that may die; ``patience`` is for how long a smaller one is waited.
+
+    What is tried is prepared first, in this process, unless each of the others loads it for itself.
+    """
 
     def __init__(
-        self,
-        implementation: str,
-        one: Property,
-        search: Search,
-        limits: UnitLimits,
-        prepare: Callable[[str], object],
+        self, implementation: str, one: Property, search: Search, limits: UnitLimits, prepare: Callable[[str], object]
     ) -> None:
+        if not search.loads_apart:
+            prepare(implementation)
         self.one = one
         self._implementation, self._search, self._limits, self._prepare = implementation, search, limits, prepare
         self._spent = 0.0
@@ -220,11 +218,8 @@ class Trials:
             num_drawn += 1
             law(num_drawn, case)
 
-        with ExitStack() as kept:
-            if start.sizes:
-                kept.enter_context(drawing_at_most(start.sizes))
-            with suppress(HypothesisException):  # NOTE: of some structures there is no case.
-                explore(self.one, counted, start.seed, start.examples, is_shrunk=is_shrunk)
+        with drawing_at_most(start.sizes), suppress(HypothesisException):  # NOTE: of some structures there is no case.
+            explore(self.one, counted, start.seed, start.examples, is_shrunk=is_shrunk)
         return num_drawn
 
 
@@ -235,30 +230,19 @@ def _is_the_call(death: Death, case: Any) -> bool:
 
 
 def plain_crash(
-    implementation: str,
-    name: str,
-    fate: Fate,
-    words: str,
-    call: tuple[str, dict[str, Any] | None] | None,
-    limits: UnitLimits,
-    printed: str = "",
-    law: StoredLaw | None = None,
+    implementation: str, name: str, end: Death | Lost, limits: UnitLimits, law: StoredLaw | None = None
 ) -> dict[str, Any]:
     """Return the failure of a process that died in a call, with the file of its case; nothing of it is called."""
-    called, arguments = ("", None) if call is None else call
+    called, arguments = ("", None) if end.call is None else end.call
+    printed = end.printed if isinstance(end, Lost) else ""
     operation = called if called in RECORDS or called in property_named(name).operations else ""
     who = operation or f"a whole run ({called})" if called else "a whole run"
-    failure = Failure(operation, name, f"{who} {fate}: {words}", arguments, printed, str(fate), law=law)
+    failure = Failure(operation, name, f"{who} {end.fate}: {end.words}", arguments, printed, str(end.fate), law=law)
     if arguments is None or operation not in RECORDS:
         return tell(failure, None)
     try:
         provenance = Provenance(implementation, limits.seed, limits.versions)
-        case = case_that(failure, Observation(error=f"{fate}: {words}"), provenance)
+        case = case_that(failure, Observation(error=f"{end.fate}: {end.words}"), provenance)
         return tell(failure, write_case(case, Path(limits.folder) / name))
     except Exception as error:  # NOTE: of a call outside the domain not every argument can be written.
         return tell_without_case(failure, error)
-
-
-def plain_loss(lost: Lost, implementation: str, name: str, limits: UnitLimits) -> dict[str, Any]:
-    """Return the failure of a job that was lost, with the call that it was lost in."""
-    return plain_crash(implementation, name, lost.fate, lost.words, lost.call, limits, lost.printed)

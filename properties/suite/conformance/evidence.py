@@ -65,10 +65,14 @@ def evidence_of(one: Property, backend: Backend, case: Any, call: Call | None) -
 def _breaks_alone(one: Property, backend: Backend, case: Any, name: str) -> bool:
     """Return whether a law breaks while every output but one is the reference's."""
     (operation,) = one.operations
-    functions = {**backend.functions, operation: _repaired(operation, backend, keep={name})}
+    return is_broken_by(one, backend, {operation: _repaired(operation, backend, keep={name})}, case)
+
+
+def is_broken_by(one: Property, backend: Backend, others: Mapping[str, Callable[..., Any]], case: Any) -> bool:
+    """Tell whether an implementation breaks a law on a case with other functions in the place of its own."""
     try:
         with backend.arrays.debugging(), staying(one.operations[0]):
-            one.law(replace(backend, functions=functions), case)
+            one.law(replace(backend, functions={**backend.functions, **others}), case)
     except Exception:  # NOTE: an implementation under test may raise anything at all.
         return True
     return False

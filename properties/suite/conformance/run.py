@@ -13,25 +13,10 @@ from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Sk
 from specsim.operations import RECORDS
 from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import all_properties, property_named
+from specsim.properties.suite.conformance import selection, units
 from specsim.properties.suite.conformance.budget import SPENT, rounds_of
-from specsim.properties.suite.conformance.crashes import Search, plain_loss
+from specsim.properties.suite.conformance.crashes import Search, plain_crash
 from specsim.properties.suite.conformance.report import GROUP, Behaviour, Failure, PropertyReport, Report, assemble
-from specsim.properties.suite.conformance.selection import (
-    examples_of,
-    is_borrowed,
-    is_runnable,
-    is_selected,
-    least_examples_of,
-    reported_names,
-)
-from specsim.properties.suite.conformance.units import (
-    PlainCase,
-    UnitLimits,
-    failure_from,
-    outcome_from,
-    report_from,
-    together,
-)
 from specsim.properties.suite.conformance.unpromised import behaviour_from
 from specsim.properties.suite.conformance.wanted import Prepared, Wanted
 from specsim.properties.suite.small_trees.every import cases_of, cut_in_words, operation_of, property_of
@@ -76,7 +61,7 @@ class Run:
         if wanted.nodes is not None:
             return one.name in map(property_of, wanted.operations or ())
         named = wanted.properties is None or one.name in wanted.properties
-        return named and is_selected(one, self.described, wanted.operations, wanted.with_models)
+        return named and selection.is_selected(one, self.described, wanted.operations, wanted.with_models)
 
     def jobs(self) -> Iterator[Job]:
         """Yield the units of the run: whole runs last, but first where many processes share them and no time ends.
@@ -86,7 +71,8 @@ class Run:
         wanted = self._wanted
         examples = {
             one.name: max(
-                examples_of(one, wanted.max_examples, wanted.slow_examples), least_examples_of(one, self.described)
+                selection.examples_of(one, wanted.max_examples, wanted.slow_examples),
+                selection.least_examples_of(one, self.described),
             )
             for one in self.chosen
         }
@@ -97,13 +83,13 @@ class Run:
         rounds = {one.name: rounds_of(one, examples[one.name], is_spread) for one in order}
         turns = [(number, one) for one in order for number in range(len(rounds[one.name]))]
         if wanted.budget is not None:
-            turns.sort(key=lambda turn: (is_borrowed(turn[1], self.described), turn[0]))
+            turns.sort(key=lambda turn: (selection.is_borrowed(turn[1], self.described), turn[0]))
         for number, one in turns:
-            if not is_runnable(one, self.described):
+            if not selection.is_runnable(one, self.described):
                 self.found[one.name] = [PropertyReport(0, False, missing=True)]
                 continue
             seed = wanted.seed if number == 0 else f"{wanted.seed} {number}"
-            limits = UnitLimits(
+            limits = units.UnitLimits(
                 examples=(rounds[one.name][number],),
                 folder=str(self._folder),
                 seed=wanted.seed,
@@ -115,7 +101,7 @@ class Run:
                 nodes=wanted.nodes,
             )
             arguments = (self.described.name, one.name, (seed,), limits)
-            yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
+            yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=units.outcome_from)
         yield from self._jobs_unpromised()
 
     def _jobs_unpromised(self) -> Iterator[Job]:
@@ -123,8 +109,8 @@ class Run:
         wanted, described = self._wanted, self.described
         if described.rejects or wanted.properties is not None or wanted.nodes is not None:
             return
-        limits = UnitLimits((), str(self._folder), wanted.seed, is_strict=wanted.is_strict, most=wanted.most)
-        for name in reported_names(described, wanted.operations, wanted.with_models):
+        limits = units.UnitLimits((), str(self._folder), wanted.seed, is_strict=wanted.is_strict, most=wanted.most)
+        for name in selection.reported_names(described, wanted.operations, wanted.with_models):
             if name in RECORDS and described.has(name) and name not in wanted.without:
                 arguments = (described.name, name, wanted.max_examples, limits)
                 key = (f"{GROUP}.{name}", 0)
@@ -165,12 +151,12 @@ class Run:
             self._add(event.job.arguments[1], PropertyReport(0, False, False, cut=is_spent, not_run=event.words))
         elif isinstance(event, Done):
             _, name, _, limits = event.job.arguments
-            report = report_from(event.answer)
+            report = units.report_from(event.answer)
             if report.cut and self._may_run_again(event.job, report.examples):
                 return event.job
             self._add(name, report)
             if event.answer["failure"] is not None:
-                self._fail(name, replace(failure_from(event.answer["failure"]), without=limits.without))
+                self._fail(name, replace(units.failure_from(event.answer["failure"]), without=limits.without))
         elif event.fate is Fate.CUT:
             name, nodes = event.job.arguments[1], self._wanted.nodes
             examples = self._count_examples(name, max(event.example - 1, 0))
@@ -181,7 +167,7 @@ class Run:
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
             self._add(name, self._failed_at(name, event.example))
-            self._fail(name, failure_from(plain_loss(event, implementation, name, limits)))
+            self._fail(name, units.failure_from(plain_crash(implementation, name, event, limits)))
         else:
             return self._take_loss(event)
         return None
@@ -219,12 +205,13 @@ class Run:
                 self.found[name].append(PropertyReport(0, False, False, inconclusive=why_ended))
         reports = {
             one.name: replace(
-                together(self.found.get(one.name) or [rest]), is_borrowed=is_borrowed(one, self.described)
+                units.together(self.found.get(one.name) or [rest]),
+                is_borrowed=selection.is_borrowed(one, self.described),
             )
             for one in self.chosen
         }
         wanted, described = self._wanted, self.described
-        names = reported_names(described, wanted.operations, wanted.with_models)
+        names = selection.reported_names(described, wanted.operations, wanted.with_models)
         if wanted.properties is not None:
             asked = _asked(self.chosen, reports, names)
             names = [name for name in names if name in asked]
@@ -271,13 +258,13 @@ class Run:
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
         self._add(name, self._failed_at(name, lost.example))
-        plain = plain_loss(lost, implementation, name, limits)
+        plain = plain_crash(implementation, name, lost, limits)
         operation = plain["operation"] if self.described.has(plain["operation"]) else ""
         self._losses[operation] += 1
         if name in self._searching:
             return None
         if self._losses[operation] > 1 or not lost.example:
-            self._fail(name, failure_from(plain))
+            self._fail(name, units.failure_from(plain))
             return None
         bounds = lost.job.limits
         search = Search(
@@ -295,7 +282,7 @@ class Run:
         self._searching[name] = plain
         arguments = (implementation, name, search, limits, self._prepare)
         most = MOST_SEARCHES * (search.seconds + search.call_seconds)
-        read = partial(checked, kind=PlainCase | None)
+        read = partial(checked, kind=units.PlainCase | None)
         function = SMALLEST_CRASH if self._wanted.nodes is None else SMALLEST_CRASH_OF_TREES
         return Job((name, 0), function, arguments, Limits(most, most, None), is_apart=True, read=read)
 
@@ -310,7 +297,7 @@ class Run:
 
     def _end_search(self, name: str, plain: dict[str, Any]) -> None:
         del self._searching[name]
-        self._fail(name, failure_from(plain))
+        self._fail(name, units.failure_from(plain))
 
 
 def _behaviour_after(event: Done | Lost | Skipped) -> Behaviour:

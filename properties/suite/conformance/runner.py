@@ -3,23 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from specsim.conformance.backend import Backend
-from specsim.properties.suite.catalogue import GENERATED, all_properties
-from specsim.properties.suite.conformance.report import (
-    Failure,
-    OperationReport,
-    PropertyReport,
-    Report,
-    Verdict,
-    assemble,
-)
+from specsim.properties.suite.catalogue import all_properties
+from specsim.properties.suite.conformance.report import Failure, PropertyReport, Report, assemble
 from specsim.properties.suite.conformance.running import run_property
-from specsim.properties.suite.conformance.selection import (
-    brings_models,
-    examples_of,
-    is_runnable,
-    is_selected,
-    reported_names,
-)
+from specsim.properties.suite.conformance.selection import examples_of, is_selected, reported_names
 
 
 def check(
@@ -63,19 +50,3 @@ def check(
             on_progress(one.name, done, len(chosen))
     reported = {name: backend.has(name) for name in reported_names(backend, operations, with_models)}
     return assemble(backend.name, seed, chosen, reports, failures, reported)
-
-
-__all__ = [
-    "GENERATED",
-    "Failure",
-    "OperationReport",
-    "PropertyReport",
-    "Report",
-    "Verdict",
-    "brings_models",
-    "check",
-    "examples_of",
-    "is_runnable",
-    "is_selected",
-    "run_property",
-]

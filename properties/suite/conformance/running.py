@@ -45,12 +45,7 @@ OF_OTHERS = "a worker that the module does not bring"
 
 
 def run_property(
-    one: Property,
-    backend: Backend,
-    seed: int | str,
-    max_examples: int,
-    must_reach: bool = True,
-    is_shrunk: bool = True,
+    one: Property, backend: Backend, seed: int | str, max_examples: int, must_reach: bool = True, is_shrunk: bool = True
 ) -> tuple[PropertyReport, Failure | None]:
     """Run one property; whatever it or the implementation raises becomes a failure with the smallest case.
 

@@ -11,17 +11,8 @@ from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.property import FEWEST_FOR_WEIGHTY, OF_EAGLE, OF_ENGINES, Property
 from specsim.properties.suite.catalogue import OF_ITS_OWN_RULES, group_of
 
-SHARES = {
-    "agreement": 1.0,
-    "empty": 0.1,
-    "mutation": 0.1,
-    "strided": 0.2,
-    "poison": 0.2,
-    "rejection": 0.2,
-    "anything": 0.2,
-    "apart": 0.1,
-}
-LAW_SHARE = 0.2
+SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "apart": 0.1}
+OTHER_SHARE = 0.2
 SLOW_SHARE = 0.05
 FEWEST_PLAYED = 4
 """Examples of a law that plays a worker which hardly another law does, where an implementation has nothing else."""
@@ -110,7 +101,7 @@ def examples_of(one: Property, max_examples: int, slow_examples: int | None = No
         return 0
     if one.is_slow and slow_examples is not None:
         return -(-slow_examples // one.weight)
-    share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)
+    share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), OTHER_SHARE)
     return max(one.least_examples, round(max_examples * share / one.weight))
 
 

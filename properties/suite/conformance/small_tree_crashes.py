@@ -23,8 +23,6 @@ def smallest_crash(
     plain : dict or None
         The failure with its case as plain values; None where the call alone does not crash.
     """
-    if not search.loads_apart:
-        prepare(implementation)
     one = property_named(name)
     trials = Trials(implementation, one, search, limits, prepare)
     form = FORMS[one.operations[0]]
@@ -40,4 +38,4 @@ def smallest_crash(
     scope, death = smallest(scope, found, death_by)
     # NOTE: a smaller case was waited for less long.
     death = trials.try_case(form.arguments(scope), search.call_seconds) or death
-    return plain_crash(implementation, name, death.fate, death.words, death.call, limits)
+    return plain_crash(implementation, name, death, limits)

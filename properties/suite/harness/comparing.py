@@ -14,12 +14,7 @@ from specsim.rejection import Reason, SpecRejection
 
 
 def compare(
-    operation: str,
-    arguments: Mapping[str, Any],
-    got: Any,
-    expected: Any = None,
-    *,
-    limits: Limits = NO_LIMITS,
+    operation: str, arguments: Mapping[str, Any], got: Any, expected: Any = None, *, limits: Limits = NO_LIMITS
 ) -> bool:
     """Raise AssertionError where an answer is not what it should be, entries without meaning apart.
 
@@ -58,13 +53,9 @@ def compare(
         whatever the reference refuses.
     """
     if operation not in RECORDS:
-        raise SpecRejection(
-            Reason.UNKNOWN_NAME,
-            what="name of the operation",
-            got=operation,
-            expected=" or ".join(nearest(operation, RECORDS)) or "one of docs/operations.md",
-            because="answers are compared by its contract",
-        )
+        expected = " or ".join(nearest(operation, RECORDS)) or "one of docs/operations.md"
+        because = "answers are compared by its contract"
+        raise SpecRejection(Reason.UNKNOWN_NAME, "name of the operation", operation, expected, because)
     call = name_arguments(RECORDS[operation], (), arguments)
     believed = load("specsim.reference").run(operation, call).outputs if expected is None else expected
     answers = Observation(_by_name(operation, believed)), Observation(_by_name(operation, got))
@@ -79,24 +70,17 @@ def _by_name(operation: str, answer: Any) -> dict[str, Any]:
     """Return an answer by the names of what the operation returns and writes."""
     contract = RECORDS[operation].contract
     names = [spec.name for spec in contract.outputs]
+    known = [*names, *contract.writes]
     if not isinstance(answer, Mapping):
         values = answer if isinstance(answer, tuple) else (answer,) if len(names) == 1 else ()
         beyond = [f"output {place}" for place in range(len(names), len(values))]
         answer = dict(zip([*names, *beyond], values, strict=False))
-    for name in (*names, *contract.writes):
+    for name in known:
         if name not in answer:
             because = f"{operation} {'writes' if name in contract.writes else 'returns'} it"
-            raise SpecRejection(
-                Reason.MISSING_ARGUMENT, what=f"{name} of an answer", got="missing", expected="given", because=because
-            )
+            raise SpecRejection(Reason.MISSING_ARGUMENT, f"{name} of an answer", "missing", "given", because)
     for name in answer:
-        if name not in (*names, *contract.writes):
-            known = f"one of {[*names, *contract.writes]}"
-            raise SpecRejection(
-                Reason.UNKNOWN_ARGUMENT,
-                what="part of an answer",
-                got=name,
-                expected=known,
-                because="these are compared",
-            )
-    return {name: answer[name] for name in (*names, *contract.writes)}
+        if name not in known:
+            what = "part of an answer"
+            raise SpecRejection(Reason.UNKNOWN_ARGUMENT, what, name, f"one of {known}", "these are compared")
+    return {name: answer[name] for name in known}

@@ -74,12 +74,7 @@ def tests(
         is_tried = is_selected(one, backend, operations) and is_runnable(one, backend)
         share = examples_of(one, examples) if whole_runs or not one.is_slow else 0
         if share and is_tried and not leaves_out(one.name, backend.limits):
-            begun = settings(
-                how,
-                max_examples=share,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            )
+            begun = settings(how, max_examples=share, deadline=None, suppress_health_check=list(HealthCheck))
             found[name_of_test(one)] = _explained(one, backend, begun, is_entry_wise, Path(cases))
     return found
 

@@ -20,13 +20,9 @@ def find_property(name: str) -> Property:
     wanted = f"agreement.{name}" if name in RECORDS else name
     if wanted in known:
         return known[wanted]
-    raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="name of the target",
-        got=name,
-        expected=" or ".join(nearest(name, [*RECORDS, *known])) or "one of docs/properties.md",
-        because="an operation or a property is fuzzed",
-    )
+    expected = " or ".join(nearest(name, [*RECORDS, *known])) or "one of docs/properties.md"
+    because = "an operation or a property is fuzzed"
+    raise SpecRejection(Reason.UNKNOWN_NAME, "name of the target", name, expected, because)
 
 
 def loaded(implementation: str | Backend) -> Backend:

@@ -81,13 +81,9 @@ class WorkerMachine(RuleBasedStateMachine):
     def subject(cls) -> Subject:
         """Return what is tried."""
         if cls.implementation is None and cls.worker is None and cls.worker_v1 is None:
-            raise SpecRejection(
-                Reason.MISSING_ARGUMENT,
-                what=f"implementation of {cls.__name__}",
-                got="missing",
-                expected="a module, or a worker in its place",
-                because="the machine would try the reference",
-            )
+            what, expected = f"implementation of {cls.__name__}", "a module, or a worker in its place"
+            because = "the machine would try the reference"
+            raise SpecRejection(Reason.MISSING_ARGUMENT, what, "missing", expected, because)
         backend = loaded(cls.implementation or "specsim.reference")
         if cls.worker is None and cls.worker_v1 is None:
             return Subject(backend)

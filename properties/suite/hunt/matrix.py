@@ -11,7 +11,7 @@ from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import all_properties
 from specsim.properties.suite.hunt.hunt import BySeed, Hunt, Kill, Options, first_example, is_law
 from specsim.properties.suite.hunt.kills import Kills
-from specsim.properties.suite.hunt.processes import Workers
+from specsim.properties.suite.hunt.processes import sharing
 
 TASKS_PER_JOB = 8
 """Pieces that the work of one process is cut into, so that none of them waits long for the last."""
@@ -126,14 +126,14 @@ def kill_matrix(
     powerless = set[str]()
     is_interrupted = False
     try:
-        with Workers(hunt, jobs) as workers:
+        with sharing(hunt, jobs) as run:
             tell("", 0, total)
-            for (seed, ids), rows in workers.run(kills_of_some, _pieces(hunt, seeds, jobs)):
+            for (seed, ids), rows in run(kills_of_some, _pieces(hunt, seeds, jobs)):
                 found.update({(mutant, seed): list(kills) for mutant, kills in zip(ids, rows, strict=True)})
                 tell(ids[-1], len(found), total)
             hit = {kill.property for kills in found.values() for kill in kills}
             idle = [(name, seeds) for name in hunt.properties if name not in hit and judges_properties]
-            for done, ((name, _), victim) in enumerate(workers.run(victim_of, idle), 1):
+            for done, ((name, _), victim) in enumerate(run(victim_of, idle), 1):
                 tell(name, total + done, total + len(idle))
                 if victim is None:
                     powerless.add(name)

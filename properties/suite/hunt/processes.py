@@ -1,107 +1,65 @@
-"""Tasks of a hunt, here or in several processes, each of which has the hunt."""
+"""Processes that show mutants to properties, each with the hunt that it has prepared for itself."""
 
-import multiprocessing
-import os
-import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, get_type_hints
 
-from specsim.conformance.isolation.process_limits import die_with_parent
+import msgspec
+
+from specsim.conformance.isolation.heartbeat import listen
+from specsim.conformance.isolation.jobs import Done, Job, Limits, run_function
+from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.properties.mutants import all_mutants
 from specsim.properties.suite.catalogue import properties_by_name
 from specsim.properties.suite.hunt.hunt import Hunt, Options
 
-SAFE_PATH = "PYTHONSAFEPATH"
+PREPARE, CALL = "specsim.properties.suite.hunt.processes:prepare", "specsim.properties.suite.hunt.processes:call"
+PRELOAD = ("specsim.properties.suite.conformance.preload",)
+WITHOUT_LIMITS = Limits(None, None, None, None)
 
-Task = TypeVar("Task", bound=tuple[Any, ...])
-Answer = TypeVar("Answer")
+Run = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterator[tuple[Any, Any]]]
+"""Calls ``function(hunt, *task)`` for each task, and yields the task with the answer as it comes."""
 
 
-class Workers:
-    """The processes that share a hunt; with one job, this one alone.
+@contextmanager
+def sharing(hunt: Hunt, jobs: int) -> Iterator[Run]:
+    """Share a hunt among processes; with one job, this one alone.
 
     Mutants and properties hold functions, which cannot be sent: another process finds them by name.
     """
-
-    def __init__(self, hunt: Hunt, jobs: int) -> None:
-        self._hunt = hunt
-        self._pool = None
-        self._kept = ExitStack()
-        if jobs > 1:
-            context = multiprocessing.get_context("spawn")
-            given = (os.getpid(), sys.path, tuple(hunt.mutants), tuple(hunt.properties), hunt.options)
-            self._kept.enter_context(starting_safely())
-            self._pool = ProcessPoolExecutor(jobs, context, _prepare, given)
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._pool is not None:
-            if kind is not None:
-                # NOTE: what runs is of no use any more, and may take minutes.
-                for process in list(self._pool._processes.values()):
-                    process.kill()
-            self._pool.shutdown(cancel_futures=True)
-        self._kept.close()
-
-    def run(self, function: Callable[..., Answer], tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
-        """Call ``function(hunt, *task)`` for each task, and yield the task with the answer as it comes."""
-        if self._pool is None:
-            for task in tasks:
-                yield task, function(self._hunt, *task)
-            return
-        with without_interrupts():
-            pending = {self._pool.submit(_call, function, task): task for task in tasks}
-        for done in as_completed(pending):
-            yield pending[done], done.result()
+    if jobs == 1:
+        yield lambda function, tasks: ((task, function(hunt, *task)) for task in tasks)
+        return
+    prepare = Job("hunt", PREPARE, (tuple(hunt.mutants), tuple(hunt.properties), hunt.options), WITHOUT_LIMITS)
+    with Supervisor(jobs, prepare, PRELOAD) as supervisor:
+        yield partial(_run, supervisor)
 
 
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C: this process gets it once the block has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _run(
+    supervisor: Supervisor, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[Any, Any]]:
+    read = partial(msgspec.convert, type=get_type_hints(function)["return"])
+    for task in tasks:
+        arguments = f"{function.__module__}:{function.__name__}", task
+        supervisor.submit(Job(task, CALL, arguments, WITHOUT_LIMITS, read=read))
+    for event in supervisor.events():
+        if not isinstance(event, Done):
+            raise AssertionError(event.words)
+        yield event.job.key, event.answer
 
 
-@contextmanager
-def starting_safely() -> Iterator[None]:
-    """Let processes that are started look for Python's own modules where these are, not in the working directory."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[SAFE_PATH]
-        if before is not None:
-            os.environ[SAFE_PATH] = before
-
-
-def _prepare(parent: int, path: list[str], ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:
-    """Build the hunt of a process; it finds the modules that the parent finds, and leaves stdout to it."""
+def prepare(ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:
+    """Make a hunt in this process, of which no one wants to know what it calls."""
     global _HUNT
-    die_with_parent(parent)
-    sys.path[:] = path
-    sys.stdout = sys.stderr
+    listen(None)
     mutants = [mutant for mutant in all_mutants() if mutant.id in ids]
-    by_name = properties_by_name()
-    properties = [by_name[name] for name in names]
-    _HUNT = Hunt(mutants, properties, options)
+    _HUNT = Hunt(mutants, [properties_by_name()[name] for name in names], options)
 
 
-def _call(function: Callable[..., Answer], task: tuple[Any, ...]) -> Answer:
-    if _HUNT is None:
-        raise RuntimeError("the hunt of this process is missing, but should have been prepared")
-    return function(_HUNT, *task)
+def call(function: str, task: tuple[Any, ...]) -> Any:
+    """Call a function of the hunt of this process by its name."""
+    return run_function(function, (_HUNT, *task))
 
 
 _HUNT: Hunt | None = None

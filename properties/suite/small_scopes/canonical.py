@@ -25,10 +25,8 @@ def canonical(world: World, state: State) -> bytes:
     alone, and times of use in the prefix cache by their order alone.
     """
     first = _first_named(state)
-    if first is not None:
-        form = _form(world, state, _KEPT if first == 0 else _SWAPPED)
-        return hashlib.blake2b(form, digest_size=DIGEST).digest()
-    return hashlib.blake2b(min(_form(world, state, _KEPT), _form(world, state, _SWAPPED)), digest_size=DIGEST).digest()
+    ways = (_KEPT, _SWAPPED) if first is None else (_KEPT if first == 0 else _SWAPPED,)
+    return hashlib.blake2b(min(_form(world, state, names) for names in ways), digest_size=DIGEST).digest()
 
 
 def _first_named(state: State) -> int | None:

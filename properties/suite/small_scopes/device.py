@@ -90,16 +90,10 @@ class TagDevice:
 
     def draft_tree(self, rows: Sequence[int], config: SpecConfig, page_size: int, operations: CallsByName) -> Slots:
         """Write the scratch of a draft, and what its beams copy; return its slots."""
-        lengths = self.lengths(rows)
+        places, lengths = np.array(rows, dtype=np.int64), self.lengths(rows)
         num_copies = (config.topk - 1) * int((lengths % page_size).sum())
         located = operations.assign_draft_cache_locs(
-            np.array(rows, dtype=np.int64),
-            self.req_to_token,
-            lengths,
-            config.topk,
-            config.num_steps,
-            page_size,
-            num_copies,
+            places, self.req_to_token, lengths, config.topk, config.num_steps, page_size, num_copies
         )
         if num_copies:
             operations.move_kv_cache([self.draft], located.target_slots, located.source_slots)

@@ -9,18 +9,10 @@ from specsim.assertion import require, require_kind
 from specsim.config import SpecConfig
 from specsim.counts import count_tokens
 from specsim.properties.laws.checks import require_same
+from specsim.properties.suite.small_scopes import reserve
 from specsim.properties.suite.small_scopes.device import Verified
 from specsim.properties.suite.small_scopes.events import Event
 from specsim.properties.suite.small_scopes.reclaim import reclaim
-from specsim.properties.suite.small_scopes.reserve import (
-    check_chunks,
-    check_demand,
-    check_draft,
-    check_left,
-    check_reserve,
-    check_results,
-    check_window,
-)
 from specsim.properties.suite.small_scopes.room import Room, num_obtainable
 from specsim.properties.suite.small_scopes.scopes import AT_REST
 from specsim.properties.suite.small_scopes.state import TICKET, InFlight, State, World
@@ -71,7 +63,7 @@ def _prefill(world: World, state: State, event: Event) -> None:
     world.events["resume"] += sum(bool(request.output) for request in batch.joining)
     require_same("rows of joining requests", rows, state.free_rows[: len(rows)])
     del state.free_rows[: len(rows)]
-    check_chunks(world, batch.chunks)
+    reserve.check_chunks(world, batch.chunks)
     device.assign(batch.ranges, world.operations)
     following = []
     for request, chunk in zip(batch.requests, batch.chunks, strict=True):
@@ -109,16 +101,16 @@ def begin_decode(world: World, state: State, config: SpecConfig) -> None:
         if config.num_steps:
             device.draft_tree(_rows(running), config, world.scope.page_size, operations)
         device.assign(ledger.allocate_verify_slots(config.num_draft_tokens), operations)
-        check_demand(world, [request.holding.books for request in running], num_free - scheduler.slots.num_free)
+        reserve.check_demand(world, [request.holding.books for request in running], num_free - scheduler.slots.num_free)
         return
     books = [request.holding.books for request in running]
     num_free = num_obtainable(scheduler)
     device.assign(scheduler.prepare_for_decode(), operations)
-    check_demand(world, books, num_free - num_obtainable(scheduler))
-    check_reserve(world, running, books)
+    reserve.check_demand(world, books, num_free - num_obtainable(scheduler))
+    reserve.check_reserve(world, running, books)
     if config.num_steps:
         drafted = device.draft_tree(_rows(running), config, world.scope.page_size, operations)
-        check_draft(world, running, device, drafted)
+        reserve.check_draft(world, running, device, drafted)
 
 
 def _decode(world: World, state: State, event: Event) -> None:
@@ -133,7 +125,7 @@ def _decode(world: World, state: State, event: Event) -> None:
 
 def _verify_v2(world: World, state: State, verified: Verified) -> None:
     device, config, running = state.device, world.scope.config, state.scheduler.running
-    check_window(running, verified)
+    reserve.check_window(running, verified)
     if config.topk > 1:
         device.compact(verified, config.num_steps, world.operations)
     iteration = _iteration(world, running, verified)
@@ -215,7 +207,7 @@ def _resolve_down_to(world: World, state: State, num_left: int) -> None:
 def _resolve_iteration(world: World, launched: Launched, iteration: Iteration) -> None:
     before = [(one, one.holding.books, one.finish is not None) for one in launched.requests]
     resolve_iteration(launched, iteration, world.operations, world.reach)
-    check_results(launched, iteration, before)
+    reserve.check_results(launched, iteration, before)
 
 
 def _resolve_prefill(world: World, state: State, launched: Launched, following: Sequence[int]) -> None:
@@ -230,7 +222,7 @@ def _finish(state: State) -> None:
     books = [request.holding.books for request in ended]
     _leave_in_turn(state, ended, state.scheduler.finish)
     for request, before in zip(ended, books, strict=True):
-        check_left(state, request, before)
+        reserve.check_left(state, request, before)
 
 
 def _leave_in_turn(state: State, requests: Sequence[Request], leave: Callable[[], object]) -> None:

@@ -1,20 +1,14 @@
 """Trees from selections of drafts, and from masks: what is kept of a draft, and what is read off it."""
 
 from collections.abc import Iterator
+from math import factorial
 
 import numpy as np
 
 from specsim.config import TreeMaskMode
 from specsim.counts import count_candidates, count_draft_nodes
 from specsim.properties.suite.small_trees.forms import FEW, Arguments, Array, Form, Scope, lengths, numbered
-from specsim.properties.suite.small_trees.shapes import (
-    Selections,
-    closure,
-    count_forests,
-    count_selections,
-    forests,
-    selections,
-)
+from specsim.properties.suite.small_trees.shapes import Selections, closure, count_selections, forests, selections
 
 KEPT, LEFT_OUT = 0.5, 0.25
 """Scores of drafts that are kept and left out, where all kept ones are equal, and some others are, too."""
@@ -147,8 +141,9 @@ def _mask_scopes(num_nodes: int) -> Iterator[Scope]:
     yield Scope({"node": num_nodes}, {"tree_mask": masks, "seq_lens": lengths(len(masks))})
 
 
+# NOTE: there are as many forests of some nodes as orders.
 FORMS = (
     Form("organize_draft_results", lambda nodes: NUM_SCORES * _count(nodes), _selection_scopes, _pack_selections),
     Form("build_tree", _count_masks, _tree_scopes, _pack_trees),
-    Form("reconstruct_indices_from_tree_mask", count_forests, _mask_scopes),
+    Form("reconstruct_indices_from_tree_mask", factorial, _mask_scopes),
 )

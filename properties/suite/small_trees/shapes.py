@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import permutations, product
-from math import comb, factorial, perm
+from math import comb, perm
 from typing import NamedTuple
 
 import numpy as np
@@ -173,11 +173,6 @@ def count_selections(num_drafts: int, topk: int, num_steps: int) -> int:
         return sum(count_words(size, min(width, topk)) * count(left - size, size, levels - 1) for size in sizes)
 
     return count(num_drafts, 1, num_steps)
-
-
-def count_forests(num_nodes: int) -> int:
-    """Return how many forests there are."""
-    return factorial(num_nodes)
 
 
 def count_paths(num_nodes: int, width: int) -> int:

@@ -10,7 +10,7 @@ from specsim.conformance.backend import load
 from specsim.operations import MODEL_TABLE, TABLE
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.runner import brings_models, is_selected
+from specsim.properties.suite.conformance.selection import brings_models, is_selected
 
 GOOD = """
 import numpy as np

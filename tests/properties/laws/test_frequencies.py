@@ -33,7 +33,9 @@ from specsim.properties.operations.acceptance.laws_frequencies import (
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.runner import check, is_selected, run_property
+from specsim.properties.suite.conformance.runner import check
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import is_selected
 from tests.properties.laws.block_verifier import BLOCK_FAULTS, block_verifier
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 from tests.properties.laws.sampled_verifier import DRAW_FAULTS, sampled_verifier

@@ -21,7 +21,7 @@ from specsim.properties.operations.acceptance.laws_exact_chains import (
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import ChainScene, longest_chain, make_chain
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 
 REFERENCE = load("specsim.reference")
 HALF = (Fraction(1, 2), Fraction(1, 2))

@@ -21,7 +21,8 @@ from specsim.properties.reach.sizes import (
     sizes_up_to,
 )
 from specsim.properties.runs.workers.laws_sizes import PROPERTIES
-from specsim.properties.suite.conformance.runner import examples_of, run_property
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import examples_of
 from specsim.reference.worker.v2 import ReferenceWorker
 
 REFERENCE = load("specsim.reference")

@@ -5,7 +5,7 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.properties.mutants import all_mutants
 from specsim.properties.suite.catalogue import all_properties, property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.properties.suite.hunt.matrix import kill_matrix
 
 MUTANTS = {one.id: one for one in all_mutants()}

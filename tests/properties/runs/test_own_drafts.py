@@ -15,7 +15,7 @@ from specsim.properties.matrix.laws import try_law
 from specsim.properties.soak.history import play
 from specsim.properties.soak.subject import Subject
 from specsim.properties.suite.catalogue import property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from tests.properties.runs.lookahead import LookaheadWorker
 
 REFERENCE = load("specsim.reference")

@@ -10,7 +10,8 @@ from specsim.conformance.backend import load
 from specsim.properties.runs.play import own_worker
 from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.properties.suite.catalogue import all_properties, group_of, property_named
-from specsim.properties.suite.conformance.runner import is_runnable, run_property
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import is_runnable
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal

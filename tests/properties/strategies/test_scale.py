@@ -8,7 +8,7 @@ from specsim.properties.operations.acceptance.strategy import SMALL_TREES
 from specsim.properties.property import Property
 from specsim.properties.strategies.scale import drawing_for_interpreter, draws_for_interpreter
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.properties.suite.hunt.cases import draw_cases
 from specsim.properties.suite.hunt.hunt import Hunt, Options
 from specsim.properties.suite.hunt.kills import read_kills

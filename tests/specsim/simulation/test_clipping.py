@@ -11,7 +11,7 @@ from specsim.host.streams import StreamEvent
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, scenario_of
 from specsim.properties.suite.catalogue import property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation import engine
 from specsim.simulation.models.hash_model import HashModel

@@ -12,7 +12,7 @@ from specsim.properties.operations.generated.faults import MUTANTS
 from specsim.properties.strategies.malformed.anything import MOST_CHOICES, MutatedCall, in_words
 from specsim.properties.strategies.malformed.choices import Choices
 from specsim.properties.strategies.malformed.mutations import MUTATIONS
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.rejection import Reason, SpecRejection
 from tests.properties.strategies.drawn import valid_calls
 

@@ -9,7 +9,7 @@ from specsim.conformance.backend import load
 from specsim.gpu.switches import checks_values
 from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import property_named
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 
 GPU = load("specsim.gpu")
 OPERATION = "fill_bonus_tokens"

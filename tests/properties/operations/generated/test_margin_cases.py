@@ -12,7 +12,8 @@ from specsim.properties.operations.generated.agreement import agrees_with_the_re
 from specsim.properties.operations.generated.margin_cases import counting, difference_beyond_margins, near_boundaries
 from specsim.properties.suite.catalogue import all_properties, property_named
 from specsim.properties.suite.conformance import runner
-from specsim.properties.suite.conformance.runner import check, run_property
+from specsim.properties.suite.conformance.runner import check
+from specsim.properties.suite.conformance.running import run_property
 
 REFERENCE = load("specsim.reference")
 TOP_P = "top_p_renorm"

@@ -10,7 +10,7 @@ from specsim.conformance.limits import Limits
 from specsim.properties.operations.generated.ties import organize_draft_results as as_right
 from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from specsim.properties.suite.hunt.cases import draw_cases
 
 ORACLE = load("specsim.reference")

@@ -6,7 +6,7 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.properties.suite.catalogue import property_named
 from specsim.properties.suite.conformance.evidence import Evidence
-from specsim.properties.suite.conformance.runner import run_property
+from specsim.properties.suite.conformance.running import run_property
 from tests.properties.laws.planted_samplers import tree_sampler
 
 REFERENCE = load("specsim.reference")

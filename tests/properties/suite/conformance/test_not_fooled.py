@@ -17,7 +17,9 @@ from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import all_properties, group_of, property_named
 from specsim.properties.suite.conformance import runner
 from specsim.properties.suite.conformance.report import PropertyReport
-from specsim.properties.suite.conformance.runner import check, is_selected, run_property
+from specsim.properties.suite.conformance.runner import check
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import is_selected
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 
 ORACLE = load("specsim.reference")

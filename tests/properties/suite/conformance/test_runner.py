@@ -15,7 +15,10 @@ from specsim.operations import RECORDS
 from specsim.properties.property import Property
 from specsim.properties.suite.catalogue import GENERATED, all_properties, group_of, property_named
 from specsim.properties.suite.conformance import runner
-from specsim.properties.suite.conformance.runner import check, run_property
+from specsim.properties.suite.conformance.report import OperationReport, PropertyReport
+from specsim.properties.suite.conformance.runner import check
+from specsim.properties.suite.conformance.running import run_property
+from specsim.properties.suite.conformance.selection import examples_of
 
 ORACLE = load("specsim.reference")
 
@@ -53,7 +56,7 @@ def test_every_operation_has_the_generated_properties() -> None:
 def test_agreement_gets_most_examples_of_all_groups() -> None:
     counts: Counter[str] = Counter()
     for one in all_properties():
-        counts[group_of(one)] += runner.examples_of(one, 1000)
+        counts[group_of(one)] += examples_of(one, 1000)
     assert counts.most_common(1)[0][0] == "agreement"
 
 
@@ -114,9 +117,9 @@ def test_a_missing_operation_is_missing_and_not_failed() -> None:
     partial = replace(ORACLE, functions={"fast_topk": reference.fast_topk})
     report = check(partial, seed=0, max_examples=2, slow_examples=0)
     assert report.verdict == "conforms"
-    assert report.operations["build_tree"] == runner.OperationReport(examples=0, failures=0, missing=True)
+    assert report.operations["build_tree"] == OperationReport(examples=0, failures=0, missing=True)
     assert not report.operations["fast_topk"].missing
-    assert report.properties["agreement.build_tree"] == runner.PropertyReport(0, failed=False, missing=True)
+    assert report.properties["agreement.build_tree"] == PropertyReport(0, failed=False, missing=True)
 
 
 def test_not_implemented_is_a_failure() -> None:
