@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
@@ -236,12 +235,12 @@ def require_frequencies(
         )
 
 
-def seeded_trees() -> SearchStrategy[tuple[TreeScene, int]]:
+def seeded_trees() -> st.SearchStrategy[tuple[TreeScene, int]]:
     """Return a strategy of trees and seeds."""
     return st.tuples(tree_scenes(), st.integers(0, 2**32 - 1))
 
 
-def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
+def seeded_chains() -> st.SearchStrategy[tuple[ChainScene, int]]:
     """Return a strategy of chains whose drafts were drawn, and seeds."""
     return st.tuples(drawn_chains(), st.integers(0, 2**32 - 1))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.contracts.chains import block_draft_rows_read, block_target_rows_read, draft_rows_read, target_rows_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
@@ -96,15 +95,13 @@ def shares_of_fronts(tokens: Array, target: Array, draft: Array) -> Array:
 
 TOKEN_BY_TOKEN = Judged(ratios, {"draft_probs": draft_rows_read, "target_probs": target_rows_read})
 AS_A_BLOCK = Judged(
-    chances_of_fronts,
-    {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read},
-    has_trials=True,
+    chances_of_fronts, {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read}, has_trials=True
 )
 
 
 @composite
 def chain_speculative_sampling(
-    draw: DrawFn,
+    draw: st.DrawFn,
     max_requests: int = MAX_REQUESTS,
     is_table: bool = False,
     is_whole: bool = False,
@@ -142,7 +139,7 @@ def chain_speculative_sampling(
 
 
 @composite
-def in_a_batch(draw: DrawFn, chains: Sequence[Chain]) -> Arguments:
+def in_a_batch(draw: st.DrawFn, chains: Sequence[Chain]) -> Arguments:
     """Draw the arguments of a ragged batch but for its rows; the longest draft may be longer than any that there is."""
     counts = [len(chain.tokens) for chain in chains]
     return {
@@ -156,13 +153,13 @@ def in_a_batch(draw: DrawFn, chains: Sequence[Chain]) -> Arguments:
 
 def chain_block_verification(
     max_requests: int = MAX_REQUESTS, is_table: bool = False, is_whole: bool = False
-) -> SearchStrategy[Arguments]:
+) -> st.SearchStrategy[Arguments]:
     """Return a strategy of the same chains for a block: coins on the bounds of its fronts, and other rows unread."""
     return chain_speculative_sampling(max_requests, is_table, is_whole, AS_A_BLOCK)
 
 
 @composite
-def laws_that_round_apart(draw: DrawFn) -> Arguments:
+def laws_that_round_apart(draw: st.DrawFn) -> Arguments:
     """Draw chains of one draft whose law is the target's but for the last digit of the draft's own probability.
 
     No rejection leaves anything to draw from, and coins just below 1 reject where rounding does not hide the digit.

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES
@@ -17,7 +16,7 @@ VALUES = (4, 16)
 
 
 @composite
-def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def prepare_block_draft(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw root tokens and lengths; a root may be the mask token itself."""
     requests = draw(batch(st.tuples(st.integers(0, 9), lengths()), max_requests))
     return {
@@ -29,7 +28,7 @@ def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 
 @composite
-def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def block_draft_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw texts shorter and longer than a window that may begin inside a page; padded requests share row 0."""
     committed, count = draw(batch(lengths(), max_requests)), draw(num_nodes())
     page_size = draw(st.sampled_from(PAGE_SIZES))
@@ -48,7 +47,7 @@ def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def keep_top_k_exactly(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of which several are equal, and in half of the calls a request that keeps them all."""
     count, vocab = draw(st.integers(1, 4)), draw(st.sampled_from(VOCABULARIES))
     sources = draw(batch(bulk(), max_requests))
@@ -68,7 +67,7 @@ def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
 
 
 @composite
-def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fill_block_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw blocks of which nothing, everything or something in between was accepted."""
     count = draw(num_nodes())
     accepted = st.one_of(st.integers(0, count - 1), st.sampled_from((0, count - 1)))
@@ -81,7 +80,7 @@ def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
 
 
 @composite
-def chains(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def chains(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw drafts of a block and the target's choices after each node, which agree more often than not."""
     count = draw(num_nodes())
     sources = draw(batch(bulk(), max_requests))
@@ -99,13 +98,13 @@ def _blocks(rows: list[Array], count: int) -> Array:
     return np.array(rows, dtype=np.int64).reshape(-1, count)
 
 
-def committed_blocks() -> SearchStrategy[Arguments]:
+def committed_blocks() -> st.SearchStrategy[Arguments]:
     """Return a strategy of committed lengths, tokens that are kept of each block, and page sizes above 1."""
     return _committed_blocks()
 
 
 @composite
-def _committed_blocks(draw: DrawFn) -> Arguments:
+def _committed_blocks(draw: st.DrawFn) -> Arguments:
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(lengths(), st.integers(1, count)), MAX_REQUESTS))
     return {
@@ -116,6 +115,6 @@ def _committed_blocks(draw: DrawFn) -> Arguments:
     }
 
 
-def layer_choices() -> SearchStrategy[tuple[int, int]]:
+def layer_choices() -> st.SearchStrategy[tuple[int, int]]:
     """Return a strategy of targets' depths, and of how many of their layers are read."""
     return st.integers(1, 5).flatmap(lambda count: st.tuples(st.integers(1 if count == 1 else 4, 70), st.just(count)))

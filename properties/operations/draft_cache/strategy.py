@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.properties.composite import composite
@@ -16,7 +15,7 @@ from specsim.properties.strategies.topologies import batch, lengths, request_row
 
 
 @composite
-def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_draft_cache_locs(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows, and room for the copies that beams on pages of their own need, or more of it."""
     arguments: Arguments = draw(_drafts(max_requests))
     room = num_copies_of(arguments) + draw(st.sampled_from((0, 1, 5)))
@@ -36,7 +35,7 @@ def room_for_copies(drafts: Arguments, room: int) -> int:
 
 @made_once
 @composite
-def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
+def _drafts(draw: st.DrawFn, max_requests: int) -> Arguments:
     """Draw request rows, the longest of which may be filled to its end; most trees lie on pages."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
     page_size = draw(sized("page_size", mostly(paged_sizes(), st.just(1), one_in=4)))
@@ -62,20 +61,16 @@ def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
 
 
 @composite
-def per_step_draft_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def per_step_draft_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one slot a request, beam and step."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
     num_requests = len(draw(batch(st.just(None), max_requests)))
     count = num_requests * topk * num_steps
-    return {
-        "out_cache_loc": draw(bulk()).order(count).astype(np.int64) + 1,
-        "topk": topk,
-        "num_steps": num_steps,
-    }
+    return {"out_cache_loc": draw(bulk()).order(count).astype(np.int64) + 1, "topk": topk, "num_steps": num_steps}
 
 
 @composite
-def generate_draft_decode_kv_indices(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_draft_decode_kv_indices(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows and the committed lengths, one copy a beam."""
     arguments: Arguments = draw(_drafts(max_requests))
     positions = np.repeat(arguments["seq_lens"], arguments["topk"]).astype(np.int64)
@@ -83,7 +78,7 @@ def generate_draft_decode_kv_indices(draw: DrawFn, max_requests: int = MAX_REQUE
 
 
 @composite
-def draft_decode_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_decode_cascade_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest prefix."""
     arguments: Arguments = draw(_drafts(max_requests))
     longest = int(arguments["seq_lens"].max(initial=0))

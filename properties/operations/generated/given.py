@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.given import SUFFIX, WITH_OUTPUTS, as_out
@@ -51,7 +50,7 @@ def outputs_are_written_where_they_are(operation: str, backend: Backend, cases: 
             require_same_outputs(operation, case, Outcome(wanted, {}), Outcome(got, {}))
 
 
-def two_calls(operation: str) -> SearchStrategy[Cases]:
+def two_calls(operation: str) -> st.SearchStrategy[Cases]:
     """Return a strategy of two calls of any sizes."""
     one = strategies.for_operation(operation)
     return st.tuples(one, one)

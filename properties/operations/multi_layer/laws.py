@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -121,7 +120,7 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
 
 
 @composite
-def decoded_texts(draw: DrawFn) -> Case:
+def decoded_texts(draw: st.DrawFn) -> Case:
     """Draw texts after a verify that accepted some drafts, short ones among them, and up to five layers."""
     num_requests, num_steps, source = draw(st.integers(1, 3)), draw(st.integers(2, 5)), draw(bulk())
     lengths = np.array([draw(st.integers(1, 9)) for _ in range(num_requests)], dtype=np.int64)

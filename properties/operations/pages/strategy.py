@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
@@ -16,19 +15,19 @@ PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
 
 
 @made_once
-def page_sizes() -> SearchStrategy[int]:
+def page_sizes() -> st.SearchStrategy[int]:
     """Return a strategy of slots a page."""
     return sized("page_size", st.sampled_from(PAGE_SIZES))
 
 
 @made_once
-def paged_sizes() -> SearchStrategy[int]:
+def paged_sizes() -> st.SearchStrategy[int]:
     """Return a strategy of slots a page where a page has several; large ones make long rows, so they are rare."""
     return sized("page_size", mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8))
 
 
 @made_once
-def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
+def near_a_page(page_size: int, reach: int) -> st.SearchStrategy[int]:
     """Return a strategy of lengths: most often around a page's end, many at it, or up to ``reach`` before it."""
     before = st.one_of(st.sampled_from((0, 0, 1, -1)), st.integers(1, reach))
     near = st.builds(lambda pages, short: max(0, pages * page_size - short), st.integers(1, 3), before)
@@ -37,7 +36,7 @@ def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
 
 @made_once
 @composite
-def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, int]:
+def accepted_near_a_page(draw: st.DrawFn, page_size: int, most: int) -> tuple[int, int]:
     """Draw a length and its accepted tokens: the root alone, all, some, or so many that they end near a page's end."""
     length = draw(near_a_page(page_size, most))
     kind = draw(st.sampled_from(("page", "page", "root", "all", "some")))
@@ -48,7 +47,7 @@ def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, 
 
 
 @composite
-def chains_on_pages(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def chains_on_pages(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw masks of chains whose first nodes were accepted."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(accepted_near_a_page(page_size, count), max_requests))
@@ -62,7 +61,7 @@ def chains_on_pages(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments
 
 
 @composite
-def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def align_evict_mask_to_page_size(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw masks of chains, and in every third case masks that keep as many entries anywhere."""
     case = draw(chains_on_pages(max_requests))
     if draw(st.sampled_from((False, False, True))):
@@ -72,7 +71,7 @@ def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS
 
 
 @composite
-def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def get_src_tgt_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths of trees, most often with numbers that ascend, and the slots of all nodes."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(st.tuples(accepted_near_a_page(page_size, count), st.booleans(), bulk()), max_requests))
@@ -92,7 +91,7 @@ def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
 
 
 @composite
-def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def get_target_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts of accepted and freed slots that fit into a window; most often something lies between the two."""
     count = draw(num_nodes())
     one = st.tuples(st.one_of(st.integers(1, count), st.sampled_from((1, count))), st.sampled_from((0.5, 1.0, 0.0)))
@@ -109,7 +108,7 @@ def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def create_num_accepted_drafts_filter(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts, and which requests go on: all, none or some of them, in any order."""
     requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
     kind = draw(st.sampled_from(("some", "some", "all", "none")))
@@ -123,7 +122,7 @@ def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQU
 
 
 @composite
-def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def filter_finished_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the slots of accepted tokens, of which a request keeps all, none or the first ones."""
     kept = st.sampled_from((1.0, 1.0, 0.0, 0.5))
     requests = draw(batch(st.tuples(_drafts(), kept), max_requests))
@@ -139,11 +138,11 @@ def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     }
 
 
-def _drafts() -> SearchStrategy[int]:
+def _drafts() -> st.SearchStrategy[int]:
     return mostly(st.integers(0, 6), st.sampled_from((0, 31, 32, 63)), one_in=5)
 
 
-def _lengths(draw: DrawFn, values: list[int]) -> Array:
+def _lengths(draw: st.DrawFn, values: list[int]) -> Array:
     return np.array(values, dtype=draw(st.sampled_from(LENGTH_DTYPES)))
 
 

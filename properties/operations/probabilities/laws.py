@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -161,9 +160,9 @@ def allowed_tokens(vocab_mask: Array, vocab: int) -> Array:
     return np.asarray(np.unpackbits(octets, axis=1, bitorder="little")[:, :vocab] == 1)
 
 
-def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
-    def named(name: str) -> SearchStrategy[tuple[str, Case]]:
-        strategy: Callable[[], SearchStrategy[Case]] = vars(row_strategies)[name]
+def _filter_calls() -> st.SearchStrategy[tuple[str, Case]]:
+    def named(name: str) -> st.SearchStrategy[tuple[str, Case]]:
+        strategy: Callable[[], st.SearchStrategy[Case]] = vars(row_strategies)[name]
         return strategy().map(lambda case: (name, case))
 
     return one_of_evenly(*map(named, _SWITCHED_OFF))

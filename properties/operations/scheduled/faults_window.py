@@ -99,8 +99,7 @@ MUTANTS = (
         ("OWN-4036", "Lengths are those of the neighbour.", of_the_neighbour("seq_lens")),
     ),
     *mutants_of(
-        "pad_verify_lens_to_bucket",
-        ("OWN-4043", "Lengths are not cut.", with_arguments(max_verify_len=2**31 - 1)),
+        "pad_verify_lens_to_bucket", ("OWN-4043", "Lengths are not cut.", with_arguments(max_verify_len=2**31 - 1))
     ),
     *mutants_of(
         "ragged_verify_metadata",

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.compact.strategy import accepted
@@ -14,14 +13,14 @@ from specsim.properties.strategies.topologies import any_slots, batch, lengths, 
 
 
 @composite
-def assign_req_to_token_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_req_to_token_pool(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ranges of distinct rows, empty ones among them, and the slots that go there."""
     arguments, total = draw(_ranges(max_requests))
     return {**arguments, "out_cache_loc": any_slots(draw(bulk()), total)}
 
 
 @composite
-def assign_extend_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_extend_cache_locs(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ranges of rows; padded requests share the padding row."""
     arguments, total = draw(_ranges(max_requests))
     for place in draw(st.lists(st.integers(0, 5), max_size=2)):
@@ -30,7 +29,7 @@ def assign_extend_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
 
 
 @composite
-def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def remap_accepted_slots(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths, the slots of all nodes, and rows in which the longest path may end at the last position."""
     paths = draw(accepted(max_requests))
     counts = paths.num_accepted_tokens.tolist()
@@ -49,7 +48,7 @@ def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 @made_once
 @composite
-def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
+def _ranges(draw: st.DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     ranges = draw(batch(st.tuples(lengths(), _widths()), max_requests))
     position = max((start + width for start, width in ranges), default=0) + draw(slack())
     req_pool_indices, req_to_token = request_rows(draw(bulk()), len(ranges), position)
@@ -65,5 +64,5 @@ def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
 
 
 @made_once
-def _widths() -> SearchStrategy[int]:
+def _widths() -> st.SearchStrategy[int]:
     return mostly(st.integers(0, 8), st.sampled_from((32, 33, 64, 65, 129)), one_in=4)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import MASK as WORD
 from specsim.properties.composite import composite
@@ -47,7 +46,7 @@ class World:
 
 
 @made_once
-def members(width: SearchStrategy[int], max_requests: int) -> SearchStrategy[list[Member]]:
+def members(width: st.SearchStrategy[int], max_requests: int) -> st.SearchStrategy[list[Member]]:
     """Return a strategy of batches; one request in five is padding, of committed length 1."""
     padding = st.sampled_from((False, False, False, False, True))
     return batch(
@@ -90,7 +89,7 @@ def world(requests: Sequence[Member], num_layers: int, page_size: int, source: B
 
 
 @composite
-def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def target_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a verify with tree masks, or a ragged causal forward."""
     has_mask = draw(st.booleans())
     requests = draw(members(st.just(draw(st.integers(1, 5))) if has_mask else st.integers(0, 4), max_requests))
@@ -108,7 +107,7 @@ def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @composite
-def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_extend_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a ragged causal forward of the draft model; some requests have more new tokens than keys."""
     requests = draw(members(st.integers(0, 4), max_requests))
     num_layers, page_size = draw(st.integers(1, 2)), draw(_page_sizes())
@@ -121,7 +120,7 @@ def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def draft_decode_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_decode_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one new token a beam; a beam sees the prefix and its own entries, the newest among them."""
     topk, step = draw(st.integers(1, 4)), draw(st.integers(0, 2))
     requests = draw(members(st.just(topk * (step + 1)), max_requests))
@@ -185,5 +184,5 @@ def _garbage(num_slots: int, component: int, source: Bulk) -> Array:
 
 
 @made_once
-def _page_sizes() -> SearchStrategy[int]:
+def _page_sizes() -> st.SearchStrategy[int]:
     return st.sampled_from((1, 1, 1, 2, 4))
