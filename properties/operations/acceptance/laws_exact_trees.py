@@ -99,8 +99,7 @@ def every_tree_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[TreeS
 def repeated_siblings_count_again_upstream(backend: Backend, case: tuple[TreeScene, int, int]) -> None:
     """Without the rule for equal siblings, m children of one token emit it with chance min(1, m p)."""
     scene, token, copies = case
-    slack = slack_of(scene.vocab_size)
-    law = law_of_tree(backend, scene, slack, skip_duplicates=False)
+    law = law_of_tree(backend, scene, slack_of(scene.vocab_size), skip_duplicates=False)
     got = sum((weight for sequence, weight in law.items() if sequence[0] == token), NOTHING)
     expected = min(EVERYTHING, copies * scene.rows[0][token])
     require(got == expected, f"chance of token {token} below {copies} equal children, {describe(scene)}", got, expected)
@@ -109,12 +108,10 @@ def repeated_siblings_count_again_upstream(backend: Backend, case: tuple[TreeSce
 def last_token_is_independent_of_other_coins(backend: Backend, scene: TreeScene) -> None:
     """Whatever the coins of the nodes were, the final coin alone draws the last token, from the path's residual."""
     axes = tree_axes(scene)
-    slack = slack_of(scene.vocab_size)
-    nodes, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
+    nodes, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack_of(scene.vocab_size))
     (emitted,) = play_trees(backend, [scene], [every_pair(nodes, finals.coins)])
     for place, others in enumerate(nodes.tolist()):
-        around = emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)]
-        law = finals.law_of(around)
+        law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
         paths = {sequence[:-1] for sequence in law}
         require(len(paths) == 1, f"accepted tokens at coins {others}, {describe(scene)}", sorted(paths), "one path")
         (path,) = paths
@@ -147,8 +144,7 @@ def acceptance_is_the_mass_of_the_children(backend: Backend, scene: TreeScene) -
 def lower_thresholds_only_raise_acceptance(backend: Backend, case: tuple[TreeScene, Thresholds]) -> None:
     """With a threshold below 1 a tree's first level is passed as often as its rule says, and never less than before."""
     scene, thresholds = case
-    slack = slack_of(scene.vocab_size)
-    law = law_of_tree(backend, scene, slack, thresholds)
+    law = law_of_tree(backend, scene, slack_of(scene.vocab_size), thresholds)
     got = sum((weight for sequence, weight in law.items() if len(sequence) > 1), NOTHING)
     chances = [scene.rows[0][token] for token in children_by_token(scene, 0)] if scene.num_steps else []
     mass = sum(chances, NOTHING)

@@ -125,8 +125,7 @@ def chain_speculative_sampling(
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4 if judged.has_trials else 3))
-    sizes = st.integers(0, most).map(lambda count: (count, most))
-    one = st.tuples(sizes, chances(is_table), st.sampled_from(DRAFTS))
+    one = st.tuples(st.integers(0, most).map(lambda count: (count, most)), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
     arguments = {
         **draw(in_a_batch(requests)),
@@ -233,8 +232,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
     if chance.coins == "edges" and chance.is_exact:
         edges = judged.edges(tokens, target, np.eye(vocab)[tokens] if is_certain else draft)
         single[:-1] = _at_edges(edges, single[:-1])
-        prefix = np.cumsum(target[-1], dtype=np.float64)
-        single[-1] = prefix[source.integer(0, vocab - 1)]
+        single[-1] = np.cumsum(target[-1], dtype=np.float64)[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
     elif chance.coins == "low" and not rejects and not judged.has_trials:
         single = with_a_coin_of_0(single, source)
@@ -285,8 +283,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         side[place, token] = 0
     tokens = _possible(tokens, draft)
     coins, proposal = uniform_coins(source, count + 1), np.eye(vocab)[tokens] if is_certain else draft
-    edges = np.maximum(judged.edges(tokens, target, proposal), 0)
-    coins[:-1] = _around_edges(edges, coins[:-1], last)
+    coins[:-1] = _around_edges(np.maximum(judged.edges(tokens, target, proposal), 0), coins[:-1], last)
     share = shares_of_fronts(tokens, target, proposal)[last]
     ends = _ends(target[last]) if last == count else _ends_of_rest(share, target[last], proposal[last])
     coins[-1] = ends[source.integer(0, vocab - 1)] + (coins[-1] - 0.5) / 8

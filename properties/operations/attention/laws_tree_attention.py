@@ -138,8 +138,7 @@ def parts_join_by_their_sums(backend: Backend, case: Case) -> None:
 
 def a_node_that_sees_nothing_has_nothing(backend: Backend, case: Case) -> None:
     """Without a prefix and with a mask that is false, attention is 0 and the logarithm of the sum -inf."""
-    count = len(case["cache_seqlens"])
-    lengths = np.full(count, case["num_draft_tokens"], dtype=np.int32)
+    lengths = np.full(len(case["cache_seqlens"]), case["num_draft_tokens"], dtype=np.int32)
     blind = {**case, "cache_seqlens": lengths, "tree_mask": np.zeros_like(case["tree_mask"])}
     expected = {"attention": np.zeros(case["q"].shape), "log_sum_exp": np.full(case["q"].shape[:2], -np.inf)}
     _require_near(outputs_of(backend, _TREE, blind), expected, blind)

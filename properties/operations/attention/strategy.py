@@ -43,11 +43,10 @@ def verify_cascade_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
     longest = int(rows["seq_lens"].max(initial=0))
-    most = rows["req_to_token"].shape[1]
     return {
         **rows,
         "tree_mask": np.concatenate([draw(full_masks(rows)), draw(_tail())]),
-        "max_prefix_len": min(longest + draw(slack()), most),
+        "max_prefix_len": min(longest + draw(slack()), rows["req_to_token"].shape[1]),
         "page_size": page_size,
     }
 
@@ -183,8 +182,7 @@ def _full_mask(kind: str, length: int, width: int, source: Bulk) -> Array:
 
 def full_mask(tree: Topology, length: int) -> Array:
     """Return the mask rows of one request's nodes, flat."""
-    prefix = np.ones((len(tree), length), dtype=np.bool_)
-    return np.concatenate([prefix, tree.closure], axis=1).reshape(-1)
+    return np.concatenate([np.ones((len(tree), length), dtype=np.bool_), tree.closure], axis=1).reshape(-1)
 
 
 @composite

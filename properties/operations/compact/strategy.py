@@ -45,8 +45,7 @@ def accepted(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
         path = source.order(count - 1)[:length] + 1
         path = np.sort(path) if is_ascending else path
         accept_index[request, : length + 1] = request * count + np.concatenate([[0], path])
-    num_accepted_tokens = (accept_index >= 0).sum(axis=1).astype(np.int32)
-    return Accepted(accept_index, num_accepted_tokens, count, draw(bulk()))
+    return Accepted(accept_index, (accept_index >= 0).sum(axis=1).astype(np.int32), count, draw(bulk()))
 
 
 @composite
@@ -65,9 +64,8 @@ def fill_bonus_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     paths = draw(accepted(max_requests))
     shape = paths.accept_index.shape
     tokens = paths.source.integers(shape, 0, 40, np.int32)
-    garbage = paths.source.integers(shape, *_GARBAGE, np.int32)
     return {
-        "accept_tokens": np.where(paths.accept_index >= 0, tokens, garbage),
+        "accept_tokens": np.where(paths.accept_index >= 0, tokens, paths.source.integers(shape, *_GARBAGE, np.int32)),
         "num_accepted_tokens": paths.num_accepted_tokens,
     }
 
@@ -118,10 +116,9 @@ def move_kv_cache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
 @made_once
 def kv_buffers(num_slots: int) -> st.SearchStrategy[list[Array]]:
     """Return a strategy of lists of up to six buffers, of different widths and element types."""
-    trailing = st.sampled_from(((3,), (), (1,), (4, 2), (33,)))
     buffer = st.builds(
         lambda shape, dtype, source: source.values((num_slots, *shape), dtype),
-        trailing,
+        st.sampled_from(((3,), (), (1,), (4, 2), (33,))),
         st.sampled_from(VALUE_DTYPES),
         bulk(),
     )

@@ -36,8 +36,7 @@ def copies_bring_the_end_of_the_text_to_each_beam(backend: Backend, case: Case) 
         slots, (length, *others) = case["req_to_token"][row], _first_positions(case, request)
         tail = length % case["page_size"]
         pairs += [(slots[length - back], slots[first - back]) for first in others for back in range(tail, 0, -1)]
-    surplus = case["num_copies"] - len(pairs)
-    expected = np.array(pairs + [(0, 0)] * surplus, dtype=np.int64).reshape(-1, 2)
+    expected = np.array(pairs + [(0, 0)] * (case["num_copies"] - len(pairs)), dtype=np.int64).reshape(-1, 2)
     require_equal("source_slots", outputs["source_slots"], expected[:, 0])
     require_equal("target_slots", outputs["target_slots"], expected[:, 1])
 

@@ -64,8 +64,7 @@ def _drafts(draw: st.DrawFn, max_requests: int) -> Arguments:
 def per_step_draft_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one slot a request, beam and step."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
-    num_requests = len(draw(batch(st.just(None), max_requests)))
-    count = num_requests * topk * num_steps
+    count = len(draw(batch(st.just(None), max_requests))) * topk * num_steps
     return {"out_cache_loc": draw(bulk()).order(count).astype(np.int64) + 1, "topk": topk, "num_steps": num_steps}
 
 
@@ -73,8 +72,7 @@ def per_step_draft_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUES
 def generate_draft_decode_kv_indices(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows and the committed lengths, one copy a beam."""
     arguments: Arguments = draw(_drafts(max_requests))
-    positions = np.repeat(arguments["seq_lens"], arguments["topk"]).astype(np.int64)
-    return {**arguments, "positions": positions}
+    return {**arguments, "positions": np.repeat(arguments["seq_lens"], arguments["topk"]).astype(np.int64)}
 
 
 @composite

@@ -24,8 +24,7 @@ _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) -> None:
     """After a node a stop is forbidden while the text is short, and so is a token with which it ends in a bad word."""
     vocab, width = case["vocab_size"], case["num_draft_tokens"]
-    masks = outputs_of(backend, _FORBID, case)["vocab_mask"]
-    for row, mask in enumerate(masks):
+    for row, mask in enumerate(outputs_of(backend, _FORBID, case)["vocab_mask"]):
         request = row // width
         path = _path(case, row)
         known = [token for token in case["recent_tokens"][request].tolist() if token >= 0]
@@ -45,8 +44,7 @@ def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) 
 def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
     """A node forbids what the root alone does once the drafts of its path are committed."""
     width, vocab = case["num_draft_tokens"], case["vocab_size"]
-    masks = outputs_of(backend, _FORBID, case)["vocab_mask"]
-    for row, mask in enumerate(masks):
+    for row, mask in enumerate(outputs_of(backend, _FORBID, case)["vocab_mask"]):
         request = row // width
         path = np.array([[*_path(case, row)]], dtype=np.int32)
         own = slice(request, request + 1)

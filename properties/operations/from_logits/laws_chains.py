@@ -90,8 +90,7 @@ def a_draft_that_its_own_row_forbids_is_rejected(sampler: str, backend: Backend,
         return
     warm = {**warmed(case), "uniform_samples": np.zeros_like(case["uniform_samples"])}
     tokens, width = case["draft_tokens"], case["draft_logits"].shape[1]
-    place = np.arange(len(tokens))
-    logits = case["draft_logits"][place, np.minimum(tokens, width - 1)].astype(np.float32)
+    logits = case["draft_logits"][np.arange(len(tokens)), np.minimum(tokens, width - 1)].astype(np.float32)
     is_forbidden = (tokens >= width) | np.isneginf(logits)
     counts = outputs_of(backend, sampler, warm)["num_accepted_drafts"]
     for request, ((first, last), count) in enumerate(zip(rows_of(case), counts.tolist(), strict=True)):
@@ -110,12 +109,10 @@ def certain_drafts_need_no_rows(sampler: str, backend: Backend, case: Case) -> N
     """Without rows, at draft temperature 0 whatever they hold, and with all mass on the draft, drafts are certain."""
     absent = {**case, "draft_logits": None}
     expected = backend.run(sampler, absent)
-    count = len(case["draft_tokens"])
-    garbage = np.full((count, 3), np.nan, dtype=np.float32)
+    garbage = np.full((len(case["draft_tokens"]), 3), np.nan, dtype=np.float32)
     cold = {**case, "draft_logits": garbage, "draft_temperature": np.zeros_like(case["draft_temperature"])}
     require_same_outputs(sampler, absent, expected, backend.run(sampler, cold))
-    vocab = case["target_logits"].shape[1]
-    is_draft = np.arange(vocab) == np.maximum(case["draft_tokens"], 0)[:, None]
+    is_draft = np.arange(case["target_logits"].shape[1]) == np.maximum(case["draft_tokens"], 0)[:, None]
     sure = {
         **case,
         "draft_logits": np.where(is_draft, np.float32(3), np.float32(-np.inf)),
@@ -222,17 +219,15 @@ def tokens_that_the_draft_lacks_are_forbidden_ones(sampler: str, backend: Backen
     short = {**warmed(case), "uniform_samples": coins, "draft_logits": rows}
     beside = np.full((count, vocab - half), -np.inf, dtype=np.float32)
     whole = {**short, "draft_logits": np.concatenate([rows, beside], axis=1)}
-    before = backend.run(sampler, whole)
-    require_same_outputs(sampler, short, before, backend.run(sampler, short))
+    require_same_outputs(sampler, short, backend.run(sampler, whole), backend.run(sampler, short))
 
 
 def equal_rows_accept_every_draft(sampler: str, backend: Backend, case: Case) -> None:
     """Where the draft's rows are the target's, at one temperature and without filters, possible drafts are accepted."""
     logits = case["target_logits"][rows_of_drafts(case)]
-    tokens = np.where(case["draft_tokens"] >= 0, logits.astype(np.float32).argmax(axis=1), -1)
     agreed = {
         **case,
-        "draft_tokens": tokens,
+        "draft_tokens": np.where(case["draft_tokens"] >= 0, logits.astype(np.float32).argmax(axis=1), -1),
         "draft_logits": logits,
         "draft_temperature": case["temperature"],
         "uniform_samples": np.minimum(case["uniform_samples"], np.float32(_SURE)),

@@ -74,8 +74,7 @@ class Draw:
     """
 
     def __init__(self, weights: Sequence[Range], slack: Fraction) -> None:
-        places = range(len(weights) + 1)
-        edges = [share(total(weights[:place]), total(weights[place:])) for place in places]
+        edges = [share(total(weights[:place]), total(weights[place:])) for place in range(len(weights) + 1)]
         self._possible = [token for token, weight in enumerate(weights) if weight.high]
         self._edges = [NONE, *edges[1:-1], ALL]
         self._slack = slack

@@ -125,8 +125,7 @@ def as_row(values: Array) -> Row:
 @composite
 def rounded_chains(draw: st.DrawFn) -> list[ChainScene]:
     """Draw four chains, all rows of each of a kind of its own."""
-    kinds = draw(bulk()).order(len(PAIRS))[:CHAINS]
-    return [draw(rounded_chain(PAIRS[kind])) for kind in kinds]
+    return [draw(rounded_chain(PAIRS[kind])) for kind in draw(bulk()).order(len(PAIRS))[:CHAINS]]
 
 
 @composite
@@ -141,11 +140,9 @@ def rounded_chain(draw: st.DrawFn, kind: str) -> ChainScene:
     target = {prefix: as_row(wanted) for prefix, (wanted, _) in rows.items()}
     for prefix in product(range(vocab_size), repeat=num_drafts):
         target[prefix] = as_row(last_row(source, vocab_size, kind))
-    proposal = {prefix: as_row(offered) for prefix, (_, offered) in rows.items()}
-    scene = ChainScene(num_drafts, target, proposal)
+    scene = ChainScene(num_drafts, target, {prefix: as_row(offered) for prefix, (_, offered) in rows.items()})
     if source.integer(0, 5) == 5:
-        certain = tuple(source.integer(0, vocab_size - 1) for _ in range(num_drafts))
-        return replace(scene, proposal={}, certain=certain)
+        return replace(scene, proposal={}, certain=tuple(source.integer(0, vocab_size - 1) for _ in range(num_drafts)))
     return scene
 
 

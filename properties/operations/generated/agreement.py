@@ -47,8 +47,7 @@ def require_unchanged(operation: str, names: Iterable[str], given: Mapping[str, 
     """Raise AssertionError where an argument of those names is no longer what was given."""
     for name in names:
         for label, before, now in _pairs(name, given[name], after[name]):
-            changed = np.argwhere((before != now) & ((before == before) | (now == now)))
-            for place in changed[:1]:
+            for place in np.argwhere((before != now) & ((before == before) | (now == now)))[:1]:
                 where = ", ".join(map(str, place))
                 raise AssertionError(
                     f"{operation}: argument {label}[{where}] = {now[tuple(place)]} after the call, "
@@ -82,8 +81,7 @@ def empty_batch_gives_empty_outputs(operation: str, backend: Backend, case: stra
     """Without requests the outputs have the right shapes and dtypes, and nothing is written."""
     outcome = backend.run(operation, case)
     require_same_outputs(operation, case, reference().run(operation, case), outcome)
-    names = [spec.name for spec in RECORDS[operation].contract.arrays]
-    require_unchanged(operation, names, case, outcome.arguments)
+    require_unchanged(operation, [spec.name for spec in RECORDS[operation].contract.arrays], case, outcome.arguments)
 
 
 def of_operations(

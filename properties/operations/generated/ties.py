@@ -60,8 +60,7 @@ def top_p_renorm(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which rows keep enough mass, among it all above the threshold and none below it."""
     given = arguments["probabilities"].astype(np.float64)
     mass = np.where(got["renormalised"] > 0, given, 0).sum(axis=1)
-    slack = 1 - rounding_bound(given.shape[1])
-    enough = mass >= arguments["top_p"] * given.sum(axis=1) * slack
+    enough = mass >= arguments["top_p"] * given.sum(axis=1) * (1 - rounding_bound(given.shape[1]))
     return np.asarray(enough & _keeps_a_front(given, expected["renormalised"], got["renormalised"]))
 
 
@@ -176,9 +175,8 @@ def _is_pruned(arguments: Arguments, expected: Outputs, got: Outputs, request: i
         return False
     topk = arguments["score_list"][0].shape[-1]
     first, following = kept[kept < topk], kept[kept >= topk]
-    best = np.sort(scores[expected["top_scores_index"][request]])
     return bool(
-        np.array_equal(np.sort(scores[kept]), best)
+        np.array_equal(np.sort(scores[kept]), np.sort(scores[expected["top_scores_index"][request]]))
         and np.array_equal(got["draft_tokens"][request], tokens[kept])
         and (len(following) == 0 or len(first) > 0)
         and np.isin(parents[following // topk], kept).all()

@@ -66,5 +66,4 @@ def _forbid_an_elder(tree: Tree, vocab: int) -> None:
 
 def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:
     following = source.integers((num_states, vocab), 0, num_states - 1, np.int32)
-    is_allowed = source.integers((num_states, vocab), 0, 99) < density * 100
-    return np.where(is_allowed, following, np.int32(-1))
+    return np.where(source.integers((num_states, vocab), 0, 99) < density * 100, following, np.int32(-1))

@@ -184,8 +184,7 @@ def _one_by_one(operation: str, names: Sequence[str], backend: Backend, case: Ca
 
 def requests_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A request rotates alike alone, and in any order of the batch."""
-    names = ("extend_seq_lens", "next_tokens", "select_index")
-    _one_by_one("rotate_input_ids", names, backend, case)
+    _one_by_one("rotate_input_ids", ("extend_seq_lens", "next_tokens", "select_index"), backend, case)
 
 
 def windows_grow_one_by_one(backend: Backend, case: Case) -> None:

@@ -114,8 +114,7 @@ def _ends_after(width: int) -> st.SearchStrategy[int]:
 def overlapping_segments(arguments: Arguments, where: int) -> Arguments:
     """Tokens of a request are those of the one after it, too."""
     del where
-    starts = arguments["extend_start_loc"]
-    return {**arguments, "extend_start_loc": np.zeros_like(starts)}
+    return {**arguments, "extend_start_loc": np.zeros_like(arguments["extend_start_loc"])}
 
 
 def token_of_another_request(arguments: Arguments, where: int) -> Arguments:
@@ -137,8 +136,7 @@ def more_padding_than_window(arguments: Arguments, where: int) -> Arguments:
 
 def pool_row_written_twice(arguments: Arguments, where: int) -> Arguments:
     """Two requests have one row."""
-    rows = arguments["req_pool_indices"]
-    return with_entry(arguments, "req_pool_indices", where, rows.max(initial=0))
+    return with_entry(arguments, "req_pool_indices", where, arguments["req_pool_indices"].max(initial=0))
 
 
 FAULTS = {

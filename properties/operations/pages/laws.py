@@ -86,8 +86,7 @@ def windows_are_moved_and_freed_one_by_one(backend: Backend, case: Case) -> None
     counts = {"accept_indices": (case["num_accepted_drafts"] + 1).tolist()}
     whole = _reclaimed(backend, case)
     for requests in arrangements(len(case["seq_lens"])):
-        part = batch_of(_SOURCES, case, requests, counts)
-        got = _reclaimed(backend, part)
+        got = _reclaimed(backend, batch_of(_SOURCES, case, requests, counts))
         for new, old in enumerate(requests):
             require_equal(f"moves and freed slots of request {old} in {requests}", got[new], whole[old])
 

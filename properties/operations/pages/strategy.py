@@ -124,14 +124,12 @@ def create_num_accepted_drafts_filter(draw: st.DrawFn, max_requests: int = MAX_R
 @composite
 def filter_finished_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the slots of accepted tokens, of which a request keeps all, none or the first ones."""
-    kept = st.sampled_from((1.0, 1.0, 0.0, 0.5))
-    requests = draw(batch(st.tuples(_drafts(), kept), max_requests))
+    requests = draw(batch(st.tuples(_drafts(), st.sampled_from((1.0, 1.0, 0.0, 0.5))), max_requests))
     drafts = np.array([count for count, _ in requests], dtype=np.int32)
     shares = np.array([share for _, share in requests], dtype=np.float64)
     num_unfinished_tokens = ((drafts + 1) * shares).astype(np.int32)
-    num_slots = int((drafts + 1).sum())
     return {
-        "target_slots": any_slots(draw(bulk()), num_slots),
+        "target_slots": any_slots(draw(bulk()), int((drafts + 1).sum())),
         "num_accepted_drafts": drafts,
         "num_unfinished_tokens": num_unfinished_tokens,
         "num_locations": int(num_unfinished_tokens.sum()),

@@ -106,8 +106,7 @@ def dump_in_use(arguments: Arguments, where: int) -> Arguments:
 
 def counterpart_shared(arguments: Arguments, where: int) -> Arguments:
     """Two slots go with one slot of the window."""
-    full_to_swa = arguments["full_to_swa"]
-    return with_entry(arguments, "full_to_swa", where, full_to_swa.max(initial=0))
+    return with_entry(arguments, "full_to_swa", where, arguments["full_to_swa"].max(initial=0))
 
 
 FAULTS = {

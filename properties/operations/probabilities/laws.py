@@ -35,8 +35,7 @@ def logits_are_prepared_step_by_step(backend: Backend, case: Case) -> None:
     if additive is not None:
         values = values + additive
     if scale is not None:
-        positive = values > 0
-        values = np.where(positive, values / scale, values * scale)
+        values = np.where(values > 0, values / scale, values * scale)
     if bias is not None:
         values = values + bias
     if case["vocab_mask"] is not None:
@@ -133,8 +132,7 @@ def switched_off_filters_only_renormalise(backend: Backend, case: tuple[str, Cas
     operation, arguments = case
     name, value = _SWITCHED_OFF[operation]
     given = arguments["probabilities"].astype(np.float64)
-    off = {**arguments, name: np.full_like(arguments[name], value)}
-    got = outputs_of(backend, operation, off)["renormalised"]
+    got = outputs_of(backend, operation, {**arguments, name: np.full_like(arguments[name], value)})["renormalised"]
     require_rounded(f"the rows of {operation}", got, given / given.sum(axis=1, keepdims=True))
 
 

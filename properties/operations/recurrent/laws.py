@@ -81,8 +81,7 @@ def verified_trees(draw: st.DrawFn) -> Case:
     trees = [tree_of_kind(draw(st.sampled_from(TREE_KINDS)), num_nodes, source) for _ in range(num_requests)]
     parents = [list(tree.parents) for tree in trees]
     paths = [tree.path_to(source.integer(0, num_nodes - 1)) for tree in trees]
-    width = max(map(len, paths))
-    accept_index = np.full((num_requests, width), -1, dtype=np.int32)
+    accept_index = np.full((num_requests, max(map(len, paths))), -1, dtype=np.int32)
     for request, path in enumerate(paths):
         accept_index[request, : len(path)] = np.array(path) + request * num_nodes
     slots = source.order(2 * num_requests + 2) + 1

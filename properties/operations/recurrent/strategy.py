@@ -75,8 +75,7 @@ def _some_absent(numbers: Array, source: Bulk) -> Array:
 def state_written_twice(arguments: Arguments, where: int) -> Arguments:
     """A state is that of two requests, or its own snapshot."""
     name = ("state_slots", "snapshot_slots")[where % 2]
-    slots = arguments["state_slots"]
-    return with_entry(arguments, name, where, slots.max(initial=0))
+    return with_entry(arguments, name, where, arguments["state_slots"].max(initial=0))
 
 
 FAULTS = {

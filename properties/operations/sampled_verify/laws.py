@@ -111,8 +111,7 @@ def the_output_is_that_of_plain_decoding(backend: Backend, run: ToyRun) -> None:
     depths = np.array([run.topology.depths], dtype=np.int64)
     rows = np.concatenate([run.logits_after(run.path_to(node)) for node in range(len(run.topology))])
     choices = drawn(backend, {"logits": rows, **run.parameters(), "positions": run.position + depths})
-    tree = {**tree_links([run], [1]), "target_predict": choices}
-    (emitted,) = emitted_along_paths(outputs_of(backend, _WALK, tree))
+    (emitted,) = emitted_along_paths(outputs_of(backend, _WALK, {**tree_links([run], [1]), "target_predict": choices}))
     plain, node = tuple[int, ...](), 0
     for place, token in enumerate(emitted):
         one = {"logits": run.logits_after(plain), **run.parameters(), "positions": np.array([[run.position + place]])}
@@ -148,8 +147,7 @@ def independent_draws_emit_the_targets_law(backend: Backend, scene: TreeScene) -
 
 def a_draft_is_accepted_as_often_as_it_is_drawn(backend: Backend, scene: TreeScene) -> None:
     """The root is passed with the chance of its distinct children together, and no less."""
-    law = law_over_draws(backend, scene)
-    got = sum((weight for sequence, weight in law.items() if len(sequence) > 1), NOTHING)
+    got = sum((weight for sequence, weight in law_over_draws(backend, scene).items() if len(sequence) > 1), NOTHING)
     tokens = {scene.tokens[child] for child in scene.topology.children[0]} if scene.num_steps else set[int]()
     expected = sum((scene.rows[0][token] for token in tokens), Fraction(0))
     require(got == expected, f"chance of an accepted draft, {describe(scene)}", got, expected)

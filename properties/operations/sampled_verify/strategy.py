@@ -53,10 +53,9 @@ SIDE = 16
 def far_apart(draw: st.DrawFn) -> Arguments:
     """Draw seeds and positions side by side, each pair once, over rows of a thousand equal logits."""
     seed, position = draw(st.integers(0, 2**40)), draw(st.integers(0, 2**20))
-    plain = filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * SIDE)
     return {
         "logits": np.zeros((SIDE * SIDE, 1000), dtype=np.float32),
-        **plain,
+        **filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * SIDE),
         "seeds": seed + np.arange(SIDE, dtype=np.int64),
         "positions": np.tile(position + np.arange(SIDE, dtype=np.int64), (SIDE, 1)),
     }

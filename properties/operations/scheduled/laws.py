@@ -61,8 +61,7 @@ def no_better_draft_is_left_out(backend: Backend, case: Case) -> None:
 
 def lengths_grow_with_the_budget(backend: Backend, case: Case) -> None:
     """One draft more of budget takes no draft from anybody, and adds at most one."""
-    whole = case["confidence"].size
-    budgets_tried = sorted({0, *range(max(case["verify_token_budget"] - 2, 0), whole + 1)})[:8]
+    budgets_tried = sorted({0, *range(max(case["verify_token_budget"] - 2, 0), case["confidence"].size + 1)})[:8]
     lens = [_lens(backend, {**case, "verify_token_budget": budget}) for budget in budgets_tried]
     for (less, fewer), (more, many) in pairwise(zip(budgets_tried, lens, strict=True)):
         grown = many - fewer
@@ -133,8 +132,7 @@ def ranks_run_the_graph_of_the_largest(backend: Backend, case: Tiers) -> None:
         rows += [] if budget is None else [budget + requests * max(1, case.min_verify_len)]
         require_equal(f"tier of rank {place}", tiers[place], min(rows) if budget is not None else -1)
     got = backend.host("agree_on_tier")(tiers)
-    is_agreed = all(budget is not None for _, budget in case.batches)
-    expected = max(tiers, default=0) if is_agreed else None
+    expected = max(tiers, default=0) if all(budget is not None for _, budget in case.batches) else None
     require(got == expected, f"what ranks with tiers {tiers} agree on", got, expected)
 
 
@@ -189,8 +187,7 @@ def _yield_of(costs: Any, tokens: Fraction, num_requests: int, num_rows: int) ->
         return tokens * Fraction(known[-1] if known else costs.rates[0])
     if isinstance(costs, StepTimes):
         of_requests = _line(costs.request_probes, costs.request_times, num_requests)
-        of_rows = _line(costs.row_probes, costs.row_times, num_rows)
-        return tokens / (Fraction(costs.bias) + of_requests + of_rows)
+        return tokens / (Fraction(costs.bias) + of_requests + _line(costs.row_probes, costs.row_times, num_rows))
     times = require_kind("costs", costs, CapturedTimes)
     of_draft = _next_size(times.draft_probes, times.draft_times, num_requests)
     return tokens / (of_draft + _next_size(times.verify_probes, times.verify_times, num_rows))

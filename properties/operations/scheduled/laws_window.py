@@ -27,8 +27,7 @@ def a_window_holds_the_first_nodes_of_each_request(backend: Backend, case: Case)
         require_equal(f"tokens of request {request}", window["input_ids"][rows], case["candidates"][request, :own])
         require_equal(f"positions of request {request}", window["positions"][rows], range(length, length + own))
         require_equal(f"slots of request {request}", window["out_cache_loc"][rows], slots)
-        nodes = request * width + np.arange(own)
-        require_equal(f"nodes of request {request}", window["window_index"][rows], nodes)
+        require_equal(f"nodes of request {request}", window["window_index"][rows], request * width + np.arange(own))
         place += own
     require_equal("qo_indptr[-1]", window["qo_indptr"][-1], place)
 
@@ -123,8 +122,7 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
     expected = outputs_of(backend, _CAP, case)
     is_past: Array = case["num_accepted_drafts"] >= case["verify_lens"]
     after = np.arange(case["candidates"].shape[1])[None, :] > case["verify_lens"][:, None]
-    most = case["candidates"].shape[1] - 1
-    for number, token in ((0, 0), (most, 2**31 - 1)):
+    for number, token in ((0, 0), (case["candidates"].shape[1] - 1, 2**31 - 1)):
         count = case["num_accepted_drafts"].copy()
         count[is_past] = np.maximum(case["verify_lens"], number)[is_past]
         changed = {
@@ -161,8 +159,7 @@ def sampled_cuts_do_not_need_the_rest(backend: Backend, case: Case) -> None:
 def a_cut_chain_accepts_what_the_cap_keeps(backend: Backend, case: Case) -> None:
     """A chain of the scheduled drafts alone accepts, by the same coins, those that the cap leaves of the whole one."""
     chains, lens = case["chains"], case["verify_lens"]
-    ends = chains["cu_num_drafts"][:-1] + lens - 1
-    cut = taken(chains, range(len(lens)), ends.tolist())
+    cut = taken(chains, range(len(lens)), (chains["cu_num_drafts"][:-1] + lens - 1).tolist())
     fresh = outputs_of(backend, "chain_speculative_sampling", cut)
     for request, kept in enumerate(_sample(backend, case, chains["target_probs"])):
         require_equal(f"drafts of request {request}", fresh["num_accepted_drafts"][request], len(kept) - 1)
@@ -204,8 +201,7 @@ def _walk_greedily(backend: Backend, candidates: Array, target: Array) -> tuple[
     links = {**links_of_chains(candidates), "target_predict": target, "num_steps": candidates.shape[1] - 1}
     walked = outputs_of(backend, "verify_tree_greedy", links)
     count = walked["num_accepted_drafts"]
-    last = walked["accept_index"][np.arange(len(count)), count]
-    return count, walked["predict"][last]
+    return count, walked["predict"][walked["accept_index"][np.arange(len(count)), count]]
 
 
 def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]]:
@@ -217,8 +213,7 @@ def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]
     candidates = np.zeros((len(count), width), dtype=np.int64)
     for request, (start, end) in enumerate(pairwise(starts.tolist())):
         candidates[request, 1 : end - start + 1] = chains["draft_tokens"][start:end]
-    bonus = walked["output_tokens"][np.arange(len(count)), count]
-    return _cut(backend, candidates, count, bonus, case["verify_lens"])
+    return _cut(backend, candidates, count, walked["output_tokens"][np.arange(len(count)), count], case["verify_lens"])
 
 
 def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: Array) -> list[list[int]]:
@@ -231,10 +226,9 @@ def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: A
         "is_compact": False,
     }
     cut = outputs_of(backend, _CAP, arguments)
-    kept = cut["num_kept_drafts"].tolist()
     return [
         [*candidates[request, 1 : count + 1].tolist(), int(cut["cut_tokens"][request])]
-        for request, count in enumerate(kept)
+        for request, count in enumerate(cut["num_kept_drafts"].tolist())
     ]
 
 

@@ -225,8 +225,7 @@ def ragged_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) ->
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = near_a_page(page_size, page_size) if page_size > 1 else lengths()
     requests = draw(batch(st.tuples(committed, _verify_lens(8, 0)), max_requests))
-    longest = max((length + own for length, own in requests), default=0)
-    max_seq_len_k = longest + draw(slack())
+    max_seq_len_k = max((length + own for length, own in requests), default=0) + draw(slack())
     width = max_seq_len_k + draw(slack())
     req_pool_indices, req_to_token = request_rows(draw(bulk()), len(requests), width, page_size)
     return {
@@ -271,8 +270,7 @@ def commit_inject_layout(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     A row of the map ends with the last position that is committed.
     """
     count = draw(num_nodes())
-    one = st.tuples(lengths(), _verify_lens(count, 0), _verify_lens(count, 0))
-    requests = draw(batch(one, max_requests))
+    requests = draw(batch(st.tuples(lengths(), _verify_lens(count, 0), _verify_lens(count, 0)), max_requests))
     commit = np.array([committed for _, committed, _ in requests], dtype=np.int32)
     gate = np.array([own for _, _, own in requests], dtype=np.int32) if draw(st.booleans()) else None
     committed = np.array([length for length, _, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES)))
@@ -282,8 +280,7 @@ def commit_inject_layout(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     source = draw(bulk())
     width = int(ends.max(initial=1)) + draw(slack())
     rows, req_to_token = request_rows(source, len(requests), width)
-    num_slots = int(req_to_token.max(initial=0)) + 1
-    places = source.order(num_slots).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
+    places = source.order(int(req_to_token.max(initial=0)) + 1).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
     return {
         "req_pool_indices": rows,
         "req_to_token": req_to_token,
@@ -348,8 +345,7 @@ def sampled_walks(draw: st.DrawFn) -> Arguments:
 def windows_of_rows(draw: st.DrawFn) -> Arguments:
     """Draw a window, a row of numbers for each node, and padding that holds NaN, infinities or huge numbers."""
     window = draw(ragged_verify_window())
-    num_nodes = window["candidates"].size
-    rows = draw(bulk()).values((num_nodes, draw(st.sampled_from((1, 3, 8)))), "float32")
+    rows = draw(bulk()).values((window["candidates"].size, draw(st.sampled_from((1, 3, 8)))), "float32")
     return {**window, "rows": rows, "padding": draw(st.sampled_from((np.nan, np.inf, -3e38, 7.0)))}
 
 

@@ -53,12 +53,11 @@ def _ranges(draw: st.DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     position = max((start + width for start, width in ranges), default=0) + draw(slack())
     req_pool_indices, req_to_token = request_rows(draw(bulk()), len(ranges), position)
     starts = [start for start, _ in ranges]
-    ends = [start + width for start, width in ranges]
     arguments = {
         "req_pool_indices": req_pool_indices,
         "req_to_token": req_to_token,
         "start_offsets": np.array(starts, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
-        "end_offsets": np.array(ends, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "end_offsets": np.array([start + width for start, width in ranges], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
     }
     return arguments, sum(width for _, width in ranges)
 

@@ -31,8 +31,7 @@ def target_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) ->
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
-    longest = max(committed, default=0) + tokens_per_request
-    max_seq_len_k = longest + draw(slack())
+    max_seq_len_k = max(committed, default=0) + tokens_per_request + draw(slack())
     source = draw(bulk())
     req_pool_indices, req_to_token = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
     return {

@@ -62,8 +62,7 @@ def draft_decode_equals_extend(backend: Backend, scene: Case) -> None:
         forward = outputs_of(backend, "draft_decode_forward", asked)
         buffers = forward["kv_buffers"]
         for name, parts in rows.items():
-            expected = np.stack([parts[request][step] for request in live])
-            require_equal(f"{name} of step {step}", forward[name], expected)
+            require_equal(f"{name} of step {step}", forward[name], np.stack([parts[request][step] for request in live]))
     for component, buffer in enumerate(buffers):
         require_equal(f"component {component} of the draft cache", buffer[1:], whole["kv_buffers"][component][1:])
 
@@ -112,14 +111,13 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
     """A padding beam with slot 0 and nothing to read changes no live beam and no slot but 0."""
     random = np.random.default_rng(scene["seed"])
     num_beams = len(scene["slots"])
-    visible = np.concatenate([slots[:2] for slots in scene["slots"]])
     asked: Case = {
         "kv_buffers": [random.integers(0, 99, (scene["num_slots"], 4)) for _ in range(2 * scene["num_layers"])],
         "input_ids": random.integers(0, 256, num_beams),
         "hidden_states": random.integers(0, 2**32, (num_beams, 2)),
         "positions": np.ones(num_beams, dtype=np.int64),
         "out_cache_loc": np.array([slots[1] for slots in scene["slots"]]),
-        "kv_indices": visible.astype(np.int32),
+        "kv_indices": np.concatenate([slots[:2] for slots in scene["slots"]]).astype(np.int32),
         "kv_indptr": (2 * np.arange(num_beams + 1)).astype(np.int32),
     }
     live = outputs_of(backend, "draft_decode_forward", asked)
@@ -138,8 +136,7 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
 def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any]]:
     """Run the draft model over the whole sequences; return the hidden states given and what came out."""
     ends = [len(tokens) - 1 for tokens in scene["tokens"]]
-    random = np.random.default_rng(scene["seed"])
-    given = random.integers(0, 2**32, (sum(ends), scene["num_layers"] + 1))
+    given = np.random.default_rng(scene["seed"]).integers(0, 2**32, (sum(ends), scene["num_layers"] + 1))
     return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends)
 
 

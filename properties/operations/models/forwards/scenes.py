@@ -57,8 +57,7 @@ def empty_pool(scene: Case, fill: int = 0) -> list[Array]:
 
 def tokens_between(sequences: Sequence[Array], first: Sequence[int], last: Sequence[int]) -> Array:
     """Return positions ``first`` to ``last-1`` of each sequence, flat."""
-    parts = [entries[start:end] for entries, start, end in zip(sequences, first, last, strict=True)]
-    return np.concatenate(parts)
+    return np.concatenate([entries[start:end] for entries, start, end in zip(sequences, first, last, strict=True)])
 
 
 def layout(slots: Sequence[Array], first: Sequence[int], last: Sequence[int]) -> Case:

@@ -48,7 +48,6 @@ class World:
 @made_once
 def members(width: st.SearchStrategy[int], max_requests: int) -> st.SearchStrategy[list[Member]]:
     """Return a strategy of batches; one request in five is padding, of committed length 1."""
-    padding = st.sampled_from((False, False, False, False, True))
     return batch(
         st.builds(
             lambda prefix, width, kind, is_padding, source: Member(
@@ -57,7 +56,7 @@ def members(width: st.SearchStrategy[int], max_requests: int) -> st.SearchStrate
             st.sampled_from(_PREFIXES),
             width,
             st.sampled_from(TREE_KINDS),
-            padding,
+            st.sampled_from((False, False, False, False, True)),
             bulk(),
         ),
         min(max_requests, _MOST_REQUESTS),
@@ -84,8 +83,7 @@ def world(requests: Sequence[Member], num_layers: int, page_size: int, source: B
         slots.append(owned[: request.total])
         for buffer in buffers:
             buffer[owned[: request.prefix], 0] = np.arange(request.prefix)
-    cache_seqlens = np.array([request.total for request in requests], dtype=np.int32)
-    return World(buffers, page_table, cache_seqlens, slots)
+    return World(buffers, page_table, np.array([request.total for request in requests], dtype=np.int32), slots)
 
 
 @composite

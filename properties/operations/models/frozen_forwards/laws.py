@@ -71,8 +71,7 @@ def what_it_carries_on_needs_the_same_keys(backend: Backend, scene: Case) -> Non
     right = _asked(scene, cache, everyone, seed)
     carried = _step(backend, scene, right, everyone, 1)["next_hidden_states"]
     expected = _step(backend, scene, {**right, "hidden_states": carried}, everyone, 2, token=7)
-    random = np.random.default_rng(scene["seed"])
-    request = int(random.integers(0, len(everyone)))
+    request = int(np.random.default_rng(scene["seed"]).integers(0, len(everyone)))
     word = int(scene["target_layers"][-1])
     stale = [buffer.copy() for buffer in cache]
     stale[2 * word][scene["slots"][request][0], 1] += 1
@@ -86,8 +85,7 @@ def beams_do_not_meet(backend: Backend, scene: Case) -> None:
     everyone = list(range(len(scene["cuts"])))
     whole = _step(backend, scene, _asked(scene, cache, everyone, seed), everyone, 1)
     for requests in (everyone[::-1], *([request] for request in everyone)):
-        part = _step(backend, scene, _asked(scene, cache, requests, seed[requests]), requests, 1)
-        for name, values in part.items():
+        for name, values in _step(backend, scene, _asked(scene, cache, requests, seed[requests]), requests, 1).items():
             require_equal(f"{name} of {requests}", values, whole[name][requests])
     padded = _asked(scene, cache, everyone, seed)
     padded["hidden_states"] = np.concatenate([seed, np.zeros_like(seed[:1])])
@@ -136,8 +134,7 @@ def _step(
     """Run a forward over the scene's own tokens, or one token for all."""
     tokens = _tokens(scene, requests, depth) if token is None else np.full(len(requests), token, dtype=np.int64)
     forward = outputs_of(backend, _FORWARD, {**asked, "input_ids": tokens, "depth": depth})
-    names = ("next_hidden_states", "foreseen_hidden_states", "context")
-    return {name: forward[name] for name in names}
+    return {name: forward[name] for name in ("next_hidden_states", "foreseen_hidden_states", "context")}
 
 
 def _require_wrong(
