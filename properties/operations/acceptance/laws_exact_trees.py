@@ -47,6 +47,7 @@ from specsim.topology import Topology
 
 Thresholds = tuple[Fraction, Fraction]
 LOWER_THRESHOLDS = (Fraction(1, 2), Fraction(1, 4), Fraction(0))
+LEAST_SHARE = Fraction(1, 2**16)
 
 
 def law_of_tree(
@@ -62,8 +63,8 @@ def law_of_tree(
     def play(coins: Coins) -> list[tuple[int, ...]]:
         return play_trees(backend, [scene], [coins], thresholds, skip_duplicates=skip_duplicates)[0]
 
-    least = Fraction(1, 2**16)
-    return integrate(tree_axes(scene, max(thresholds[1], least), skip_duplicates=skip_duplicates), play, slack)
+    share = max(thresholds[1], LEAST_SHARE)
+    return integrate(tree_axes(scene, share, skip_duplicates=skip_duplicates), play, slack)
 
 
 def require_tree_law(backend: Backend, scene: TreeScene, slack: Fraction) -> None:
@@ -148,14 +149,11 @@ def lower_thresholds_only_raise_acceptance(backend: Backend, case: tuple[TreeSce
     got = sum((weight for sequence, weight in law.items() if len(sequence) > 1), NOTHING)
     chances = [scene.rows[0][token] for token in children_by_token(scene, 0)] if scene.num_steps else []
     mass = sum(chances, NOTHING)
-    least = Fraction(1, 2**16)
-    by_rule = min(EVERYTHING, mass / max(thresholds[1], least))
     is_certain = any(chance and chance >= thresholds[0] for chance in chances)
-    expected = EVERYTHING if is_certain else by_rule
-    require(
-        got == expected, f"chance of an accepted draft at thresholds {thresholds}, {describe(scene)}", got, expected
-    )
-    require(got >= mass, f"chance of an accepted draft at thresholds {thresholds}", got, f"at least {mass}")
+    expected = EVERYTHING if is_certain else min(EVERYTHING, mass / max(thresholds[1], LEAST_SHARE))
+    what = f"chance of an accepted draft at thresholds {thresholds}"
+    require(got == expected, f"{what}, {describe(scene)}", got, expected)
+    require(got >= mass, what, got, f"at least {mass}")
 
 
 def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeScene, Thresholds, Coins]) -> None:
@@ -163,14 +161,9 @@ def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeSce
     scene, thresholds, coins = case
     before = play_trees(backend, [scene], [coins])[0]
     after = play_trees(backend, [scene], [coins], thresholds)[0]
-    reported = describe(scene)
     for one, other, used in zip(before, after, coins.tolist(), strict=True):
-        require(
-            len(other) >= len(one),
-            f"accepted drafts at thresholds {thresholds} and coins {used}, {reported}",
-            len(other) - 1,
-            f"at least {len(one) - 1}",
-        )
+        what = f"accepted drafts at thresholds {thresholds} and coins {used}, {describe(scene)}"
+        require(len(other) >= len(one), what, len(other) - 1, f"at least {len(one) - 1}")
 
 
 def impossible_tokens_are_never_emitted(backend: Backend, scene: TreeScene) -> None:
@@ -195,11 +188,9 @@ def coins_of_one_verify_are_all_different(backend: Backend, case: Case) -> None:
 def coin_addresses(draw: st.DrawFn) -> Case:
     """Draw seeds and lengths of two dozen requests, all different."""
     count, first, length = 24, draw(st.integers(0, 2**31)), draw(st.integers(0, 1000))
-    return {
-        "seeds": first + np.arange(count, dtype=np.int64),
-        "seq_lens": length + np.arange(count, dtype=np.int64) // 2,
-        "num_draft_tokens": draw(st.integers(1, 6)),
-    }
+    seeds = first + np.arange(count, dtype=np.int64)
+    seq_lens = length + np.arange(count, dtype=np.int64) // 2
+    return {"seeds": seeds, "seq_lens": seq_lens, "num_draft_tokens": draw(st.integers(1, 6))}
 
 
 @composite

@@ -127,11 +127,9 @@ def chain_speculative_sampling(
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4 if judged.has_trials else 3))
     one = st.tuples(st.integers(0, most).map(lambda count: (count, most)), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
-    arguments = {
-        **draw(in_a_batch(requests)),
-        "draft_probs": None if is_certain else joined([chain.draft for chain in requests], np.float32, vocab),
-        "target_probs": joined([chain.target for chain in requests], np.float32, vocab),
-    }
+    draft_probs = None if is_certain else joined([chain.draft for chain in requests], np.float32, vocab)
+    target_probs = joined([chain.target for chain in requests], np.float32, vocab)
+    arguments = {**draw(in_a_batch(requests)), "draft_probs": draft_probs, "target_probs": target_probs}
     unread = draw(st.sampled_from(UNREAD))
     is_whole = is_whole or limits().is_normalised
     return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, judged.rows_read)

@@ -91,12 +91,9 @@ def kept_pages_end_with_the_last_token(backend: Backend, case: Case) -> None:
     width, page_size = case["num_draft_tokens"], case["page_size"]
     offset = np.arange(width)
     kept = np.array(case["kept"], dtype=np.int64)
-    arguments = {
-        "seq_lens": case["seq_lens"],
-        "evict_mask": (offset >= kept[:, None]).reshape(-1),
-        "num_draft_tokens": width,
-        "page_size": page_size,
-    }
+    seq_lens = case["seq_lens"]
+    evict_mask = (offset >= kept[:, None]).reshape(-1)
+    arguments = {"seq_lens": seq_lens, "evict_mask": evict_mask, "num_draft_tokens": width, "page_size": page_size}
     evicted = outputs_of(backend, "align_evict_mask_to_page_size", arguments)["evict_mask"].reshape(-1, width)
     for request, (length, count) in enumerate(zip(case["seq_lens"].tolist(), case["kept"], strict=True)):
         keep = min(max(min(ceil_to(length + count, page_size), length + width) - length, 0), width)

@@ -27,6 +27,7 @@ def _written(slot: str) -> Callable[[Function], Function]:
     return edited("slots[length + beam * stride + step]", slot)
 
 
+@returning
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
     room = len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1]
     outputs["kv_indices"][:, room:] = 0
@@ -100,11 +101,7 @@ MUTANTS = (
             ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
             ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
             ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
-            (
-                "G01",
-                "The buffer holds one beam a request, and what lies past it is lost.",
-                returning(_buffer_without_topk),
-            ),
+            ("G01", "The buffer holds one beam a request, and what lies past it is lost.", _buffer_without_topk),
             ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
         ),
         draft_decode_cascade_metadata=(

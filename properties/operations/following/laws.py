@@ -54,14 +54,9 @@ def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
             "recent_tokens": np.concatenate([case["recent_tokens"][own]] * 2),
         }
         if path.size:
-            committed = {
-                **known,
-                "req_pool_indices": np.ones(1, dtype=np.int64),
-                "accept_index": np.arange(path.size, dtype=np.int32)[None],
-                "predict": path[0],
-                "counts_all": np.ones(1, dtype=np.bool_),
-            }
-            known = outputs_of(backend, _COMMIT, committed)
+            asked = {"req_pool_indices": np.ones(1, dtype=np.int64), "counts_all": np.ones(1, dtype=np.bool_)}
+            asked |= {"accept_index": np.arange(path.size, dtype=np.int32)[None], "predict": path[0]}
+            known = outputs_of(backend, _COMMIT, {**known, **asked})
         alone = {
             **{name: case[name][own] for name in ("min_tokens", "stop_mask", "bad_words")},
             "num_output_tokens": known["num_output_tokens"][1:],
@@ -103,12 +98,8 @@ def committing_token_by_token_is_the_same(backend: Backend, case: Case) -> None:
         nodes = case["accept_index"][:, place]
         rows = np.where(nodes >= 0, case["req_pool_indices"], 0)
         tokens = np.where(nodes >= 0, case["predict"][np.maximum(nodes, 0)], 0) if len(case["predict"]) else nodes
-        one = {
-            **known,
-            "req_pool_indices": rows,
-            "accept_index": np.where(nodes >= 0, np.arange(len(nodes)), -1).astype(np.int32)[:, None],
-            "predict": tokens.astype(np.int32),
-        }
+        accept_index = np.where(nodes >= 0, np.arange(len(nodes)), -1).astype(np.int32)[:, None]
+        one = {**known, "req_pool_indices": rows, "accept_index": accept_index, "predict": tokens.astype(np.int32)}
         known = {**known, **outputs_of(backend, _COMMIT, one)}
     for name in _WRITTEN:
         require_equal(name, known[name], at_once[name])

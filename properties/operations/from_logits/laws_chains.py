@@ -55,11 +55,9 @@ def chains_are_softmax_filters_and_chain(backend: Backend, case: Case) -> None:
 def require_composed(backend: Backend, case: Case, sampler: str, of_probabilities: str) -> None:
     """Raise AssertionError unless the outputs are those of a sampler of probabilities, on the laws of all rows."""
     parts = {name: case[name] for name in ("draft_tokens", "cu_num_drafts", "uniform_samples", FINAL)}
-    laws = {
-        "draft_probs": None if case["draft_logits"] is None else draft_laws(backend, case),
-        "target_probs": target_laws(backend, case),
-        "max_num_drafts": case["max_num_drafts"],
-    }
+    draft_probs = None if case["draft_logits"] is None else draft_laws(backend, case)
+    target_probs = target_laws(backend, case)
+    laws = {"draft_probs": draft_probs, "target_probs": target_probs, "max_num_drafts": case["max_num_drafts"]}
     composed = outputs_of(backend, of_probabilities, {**parts, **laws})
     sampled = backend.run(sampler, case)
     for request in range(len(rows_of(case))):
@@ -113,22 +111,16 @@ def certain_drafts_need_no_rows(sampler: str, backend: Backend, case: Case) -> N
     cold = {**case, "draft_logits": garbage, "draft_temperature": np.zeros_like(case["draft_temperature"])}
     require_same_outputs(sampler, absent, expected, backend.run(sampler, cold))
     is_draft = np.arange(case["target_logits"].shape[1]) == np.maximum(case["draft_tokens"], 0)[:, None]
-    sure = {
-        **case,
-        "draft_logits": np.where(is_draft, np.float32(3), np.float32(-np.inf)),
-        "draft_temperature": np.full_like(case["draft_temperature"], 2),
-    }
+    draft_logits = np.where(is_draft, np.float32(3), np.float32(-np.inf))
+    sure = {**case, "draft_logits": draft_logits, "draft_temperature": np.full_like(case["draft_temperature"], 2)}
     require_same_outputs(sampler, sure, expected, backend.run(sampler, sure))
 
 
 def greedy_chains_follow_the_largest_logits(sampler: str, backend: Backend, case: Case) -> None:
     """At temperature 0, whatever coins, filters and draft rows are, drafts have to be the first largest logit."""
     draft_logits = case["draft_logits"]
-    cold = {
-        **case,
-        "temperature": np.zeros_like(case["temperature"]),
-        "draft_logits": None if draft_logits is None else np.full_like(draft_logits, np.nan),
-    }
+    garbage = None if draft_logits is None else np.full_like(draft_logits, np.nan)
+    cold = {**case, "temperature": np.zeros_like(case["temperature"]), "draft_logits": garbage}
     outputs = outputs_of(backend, sampler, cold)
     chosen = case["target_logits"].astype(np.float32).argmax(axis=1)
     for request, (first, last) in enumerate(rows_of(case)):
@@ -150,11 +142,8 @@ def a_temperature_divides_its_own_rows(sampler: str, backend: Backend, case: Cas
         # NOTE: temperatures become 1 to 2, and then a 64th of that.
         for exponent in (1, -5):
             factor = np.ldexp(np.float32(1), exponent - np.frexp(case[temperature])[1]).astype(np.float32)
-            scaled = {
-                **case,
-                logits: (case[logits].astype(np.float32) * factor[owner][:, None]).astype(case[logits].dtype),
-                temperature: case[temperature] * factor,
-            }
+            rows = (case[logits].astype(np.float32) * factor[owner][:, None]).astype(case[logits].dtype)
+            scaled = {**case, logits: rows, temperature: case[temperature] * factor}
             after = outputs_of(backend, sampler, scaled)
             for name in before:
                 require_equal(f"{name} at other scales of {logits}", after[name], before[name])

@@ -58,14 +58,9 @@ def two_calls(operation: str) -> st.SearchStrategy[Cases]:
 
 def given_properties() -> tuple[Property, ...]:
     """Return the property of every operation that has outputs."""
+    law = outputs_are_written_where_they_are
     return tuple(
-        Property(
-            f"given.{name}",
-            "",
-            (name, form),
-            partial(two_calls, name),
-            partial(outputs_are_written_where_they_are, name),
-        )
+        Property(f"given.{name}", "", (name, form), partial(two_calls, name), partial(law, name))
         for form, name in WITH_OUTPUTS.items()
     )
 

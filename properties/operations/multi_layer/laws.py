@@ -29,11 +29,6 @@ def a_rotation_looks_one_token_further(backend: Backend, case: Case) -> None:
 def a_window_grows_by_the_position_before_it(backend: Backend, case: Case) -> None:
     """Positions, slots and hidden states of the position in front come before the same ones, or nothing does."""
     grown = outputs_of(backend, "assign_new_state", case)
-    names = {
-        "next_positions": "positions",
-        "next_out_cache_loc": "out_cache_loc",
-        "next_hidden_states": "hidden_states",
-    }
     for request, window in enumerate(_windows(case, "extend_seq_lens")):
         into = slice(window.start + request, window.stop + request + 1)
         row = case["req_pool_indices"][request]
@@ -44,9 +39,10 @@ def a_window_grows_by_the_position_before_it(backend: Backend, case: Case) -> No
             "next_out_cache_loc": case["req_to_token"][row, earlier] if earlier >= 0 else 0,
             "next_hidden_states": waiting if earlier >= 0 else np.zeros_like(waiting),
         }
-        for name, old in names.items():
-            require_equal(f"{name} of request {request}, in front", grown[name][into.start], before[name])
-            require_equal(f"{name} of request {request}", grown[name][into.start + 1 : into.stop], case[old][window])
+        for name, in_front in before.items():
+            old = case[name.removeprefix("next_")][window]
+            require_equal(f"{name} of request {request}, in front", grown[name][into.start], in_front)
+            require_equal(f"{name} of request {request}", grown[name][into.start + 1 : into.stop], old)
         require_equal(f"start of request {request}", grown["next_extend_start_loc"][request], into.start)
         require_equal(f"window of request {request}", grown["next_extend_seq_lens"][request], into.stop - into.start)
 

@@ -52,12 +52,9 @@ def chains_on_pages(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(accepted_near_a_page(page_size, count), max_requests))
     kept = np.array([tokens for _, tokens in requests], dtype=np.int64)
-    return {
-        "seq_lens": _lengths(draw, [length for length, _ in requests]),
-        "evict_mask": (np.arange(count) >= kept[:, None]).reshape(-1),
-        "num_draft_tokens": count,
-        "page_size": page_size,
-    }
+    seq_lens = _lengths(draw, [length for length, _ in requests])
+    evict_mask = (np.arange(count) >= kept[:, None]).reshape(-1)
+    return {"seq_lens": seq_lens, "evict_mask": evict_mask, "num_draft_tokens": count, "page_size": page_size}
 
 
 @composite

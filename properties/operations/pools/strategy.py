@@ -76,11 +76,8 @@ def translate_move_slots(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     full_to_swa[1:] = source.order(num_slots - 1) + 1
     full_to_swa[_linked(targets, sources, source, num_slots)] = 0
     tail = np.zeros(draw(st.sampled_from((0, 0, 1, 3))) if max_requests else 0, dtype=np.int64)
-    return {
-        "target_slots": np.concatenate([targets, tail]),
-        "source_slots": np.concatenate([sources, tail]),
-        "full_to_swa": full_to_swa,
-    }
+    target_slots = np.concatenate([targets, tail])
+    return {"target_slots": target_slots, "source_slots": np.concatenate([sources, tail]), "full_to_swa": full_to_swa}
 
 
 def _linked(targets: Array, sources: Array, source: Bulk, num_slots: int) -> Array:

@@ -173,10 +173,8 @@ def _exact_top_p(draw: st.DrawFn) -> Case:
     eighths = draw(row_strategies.shares(len(probabilities), 1, (1.0,)))
     source = draw(bulk())
     is_near = source.integers(len(probabilities), 0, 3) < 3
-    return {
-        "probabilities": probabilities,
-        "top_p": np.where(is_near, row_strategies.shares_of(probabilities, source), eighths),
-    }
+    near = row_strategies.shares_of(probabilities, source)
+    return {"probabilities": probabilities, "top_p": np.where(is_near, near, eighths)}
 
 
 @composite

@@ -81,11 +81,8 @@ def a_draw_depends_on_its_row_seed_and_position_alone(backend: Backend, case: Ca
         part = batch_of(_DRAW, case, requests)
         for nodes in (list(range(num_nodes))[::-1], [num_nodes - 1]):
             chosen = np.ascontiguousarray(rows[requests][:, nodes])
-            moved = {
-                **part,
-                "positions": np.ascontiguousarray(part["positions"][:, nodes]),
-                "logits": chosen.reshape(-1, rows.shape[2]),
-            }
+            positions = np.ascontiguousarray(part["positions"][:, nodes])
+            moved = {**part, "positions": positions, "logits": chosen.reshape(-1, rows.shape[2])}
             got = drawn(backend, moved)
             for place, request in enumerate(requests):
                 if request in certain:
@@ -98,12 +95,8 @@ def distinct_seeds_and_positions_draw_apart(backend: Backend, case: Case) -> Non
     got = drawn(backend, case)
     tokens, counts = np.unique(got, return_counts=True)
     most = int(counts.max())
-    require(
-        most <= 8,
-        f"draws of token {int(tokens[counts.argmax()])} of {got.size} at other seeds or positions",
-        most,
-        "at most 8",
-    )
+    what = f"draws of token {int(tokens[counts.argmax()])} of {got.size} at other seeds or positions"
+    require(most <= 8, what, most, "at most 8")
 
 
 def the_output_is_that_of_plain_decoding(backend: Backend, run: ToyRun) -> None:

@@ -47,11 +47,8 @@ def scattered_rows_are_those_that_were_gathered(backend: Backend, case: Case) ->
     is_live = index >= 0
     gathered = np.full((len(index), case["rows"].shape[1]), case["padding"], dtype=np.float32)
     gathered[is_live] = case["rows"][index[is_live]]
-    arguments = {
-        "values": gathered,
-        "verify_lens": case["verify_lens"],
-        "num_draft_tokens": case["candidates"].shape[1],
-    }
+    num_draft_tokens = case["candidates"].shape[1]
+    arguments = {"values": gathered, "verify_lens": case["verify_lens"], "num_draft_tokens": num_draft_tokens}
     strided = outputs_of(backend, _SCATTER, arguments)["strided"]
     expected = np.zeros_like(case["rows"])
     expected[index[is_live]] = case["rows"][index[is_live]]
@@ -125,12 +122,9 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
     for number, token in ((0, 0), (case["candidates"].shape[1] - 1, 2**31 - 1)):
         count = case["num_accepted_drafts"].copy()
         count[is_past] = np.maximum(case["verify_lens"], number)[is_past]
-        changed = {
-            **case,
-            "candidates": np.where(after, token, case["candidates"]),
-            "num_accepted_drafts": count,
-            "bonus_tokens": np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype),
-        }
+        candidates = np.where(after, token, case["candidates"])
+        bonus_tokens = np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype)
+        changed = {**case, "candidates": candidates, "num_accepted_drafts": count, "bonus_tokens": bonus_tokens}
         for name, got in outputs_of(backend, _CAP, changed).items():
             if name != "cap_trim_lens" or case["is_compact"]:
                 require_equal(f"{name} with {token} after the cut", got, expected[name])

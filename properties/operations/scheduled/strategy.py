@@ -314,13 +314,8 @@ def greedy_walks(draw: st.DrawFn) -> Arguments:
     other = {"none": np.zeros_like(target), "huge": np.full_like(target, 2**31 - 1), "other": target + 1}.get(poison)
     if other is None:
         other = np.roll(candidates, -1, axis=1)
-    is_verified = np.arange(count)[None, :] < lens[:, None]
-    return {
-        "candidates": candidates,
-        "target_predict": target,
-        "other_predict": np.where(is_verified, target, other),
-        "verify_lens": lens,
-    }
+    other_predict = np.where(np.arange(count)[None, :] < lens[:, None], target, other)
+    return {"candidates": candidates, "target_predict": target, "other_predict": other_predict, "verify_lens": lens}
 
 
 @composite

@@ -97,11 +97,8 @@ def target_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
     source = draw(bulk())
     made = world(requests, num_layers, page_size, source)
     flat = [np.zeros(0, dtype=np.bool_), *(square.reshape(-1) for square in squares)]
-    return {
-        **_queries(requests, made, depths, source),
-        "tree_mask": np.concatenate(flat) if has_mask else None,
-        "page_size": page_size,
-    }
+    tree_mask = np.concatenate(flat) if has_mask else None
+    return {**_queries(requests, made, depths, source), "tree_mask": tree_mask, "page_size": page_size}
 
 
 @composite

@@ -59,12 +59,8 @@ def hash_draft_probabilities(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) 
 @composite
 def text_draft_probabilities(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states, the digest of the draft cache, and counts of one to three orders."""
-    hidden_states = draw(words(max_requests))
-    return {
-        "hidden_states": hidden_states,
-        "context": draw(_contexts(len(hidden_states))),
-        "ngram_counts": draw(ngram_counts(3)),
-    }
+    states = draw(words(max_requests))
+    return {"hidden_states": states, "context": draw(_contexts(len(states))), "ngram_counts": draw(ngram_counts(3))}
 
 
 @made_once
