@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from specsim.contracts.attended import slots_read
+from specsim.counts import ceil_to
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
@@ -96,11 +98,8 @@ _one_length = with_arguments(cache_seqlens=lambda lengths: np.full_like(lengths,
 
 
 def _whole_last_page(arguments: Named) -> None:
-    page_size = arguments["page_size"]
-    is_read = np.zeros(len(arguments["k_buffer"]), dtype=np.bool_)
-    for pages, length in zip(arguments["page_table"], arguments["cache_seqlens"].tolist(), strict=True):
-        for page in pages[: -(-length // page_size)].tolist():
-            is_read[page * page_size : (page + 1) * page_size] = True
+    whole_pages = ceil_to(arguments["cache_seqlens"], arguments["page_size"])
+    is_read = slots_read({**arguments, "cache_seqlens": whole_pages}, len(arguments["k_buffer"]))
     for name in ("k_buffer", "v_buffer"):
         if np.isnan(arguments[name][is_read].astype(np.float32)).any():
             raise ValueError("a number of the last page is NaN")
