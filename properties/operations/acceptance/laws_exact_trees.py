@@ -63,8 +63,7 @@ def law_of_tree(
     def play(coins: Coins) -> list[tuple[int, ...]]:
         return play_trees(backend, [scene], [coins], thresholds, skip_duplicates=skip_duplicates)[0]
 
-    share = max(thresholds[1], LEAST_SHARE)
-    return integrate(tree_axes(scene, share, skip_duplicates=skip_duplicates), play, slack)
+    return integrate(tree_axes(scene, max(thresholds[1], LEAST_SHARE), skip_duplicates=skip_duplicates), play, slack)
 
 
 def require_tree_law(backend: Backend, scene: TreeScene, slack: Fraction) -> None:

@@ -29,17 +29,8 @@ from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
 
-__all__ = [
-    "SMALL_TREES",
-    "chain_block_verification",
-    "chain_speculative_sampling",
-    "generate_coins",
-    "generate_simulated_accept_index",
-    "sampled_trees",
-    "switches",
-    "tree_speculative_sampling_target_only",
-    "wide_stars",
-]
+# NOTE: an operation's strategy is looked for in this module by its name.
+__all__ = ["chain_block_verification", "chain_speculative_sampling"]
 
 T = TypeVar("T")
 
@@ -113,8 +104,7 @@ def sampled_trees(
     """
 
     def over(vocab: int) -> st.SearchStrategy[tuple[Trees[T], int]]:
-        is_dear = vocab > LARGEST_CHEAP_VOCABULARY
-        if not is_dear:
+        if vocab <= LARGEST_CHEAP_VOCABULARY:
             return st.tuples(trees(of_request, max_requests, vocab, largest), st.just(vocab))
         few = trees(of_request, min(max_requests, 2), vocab, min(largest or SMALL_TREES, SMALL_TREES))
         return st.tuples(few, st.just(vocab))

@@ -289,9 +289,8 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         others = _ends_of_rest(1.0, target[last], proposal[last])
         widest = np.abs(ends - others).argmax()
         coins[-1] = (ends[widest] + others[widest]) / 2
-    single = np.clip(coins, 0, LARGEST_COIN).astype(np.float32)
     _end_some(tokens, is_certain, source)
-    return Chain(tokens, single, draft, target)
+    return Chain(tokens, np.clip(coins, 0, LARGEST_COIN).astype(np.float32), draft, target)
 
 
 def _rows_whose_share_shows(kind: str, vocab: int, source: Bulk) -> tuple[Array, Array]:

@@ -56,8 +56,7 @@ def passes_are_made_one_by_one(backend: Backend, case: Case) -> None:
 def keys_are_prefix_and_window(backend: Backend, case: Case) -> None:
     """A request's keys are the slots of its committed positions and of its window, one request after another."""
     got = outputs_of(backend, _CUSTOM, case)
-    width = case["num_draft_tokens"]
-    require_keys(case, got, [length + width for length in case["seq_lens"].tolist()])
+    require_keys(case, got, [length + case["num_draft_tokens"] for length in case["seq_lens"].tolist()])
 
 
 def mask_is_continued_by_visible_entries(backend: Backend, case: Case) -> None:
@@ -126,8 +125,7 @@ def require_keys(case: Case, got: Case, counts: list[int]) -> None:
     """Raise AssertionError unless every request has its block of queries and the first so many slots of its row."""
     require_equal("qo_indptr", got["qo_indptr"], np.arange(len(case["seq_lens"]) + 1) * case["num_draft_tokens"])
     require_equal("kv_indptr", got["kv_indptr"], np.cumsum([0, *counts]))
-    rows = case["req_to_token"][case["req_pool_indices"]]
-    slots = [row[:count] for row, count in zip(rows, counts, strict=True)]
+    slots = [row[:count] for row, count in zip(case["req_to_token"][case["req_pool_indices"]], counts, strict=True)]
     require_equal("kv_indices", got["kv_indices"][: sum(counts)], joined(slots))
 
 

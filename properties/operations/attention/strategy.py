@@ -25,6 +25,7 @@ from specsim.properties.strategies.topologies import (
     batch,
     distinct_slots,
     lengths,
+    mapped,
     num_nodes,
     request_rows,
     slack,
@@ -42,11 +43,10 @@ def verify_cascade_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
-    longest = int(rows["seq_lens"].max(initial=0))
     return {
         **rows,
         "tree_mask": np.concatenate([draw(full_masks(rows)), draw(_tail())]),
-        "max_prefix_len": min(longest + draw(slack()), rows["req_to_token"].shape[1]),
+        "max_prefix_len": min(int(rows["seq_lens"].max(initial=0)) + draw(slack()), rows["req_to_token"].shape[1]),
         "page_size": page_size,
     }
 
@@ -152,11 +152,9 @@ def _rows(draw: st.DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     one = one_of_evenly(lengths(), near_a_page(page_size, page_size)) if page_size > 1 else lengths()
     committed = draw(batch(one, max_requests))
     row_width = max(committed, default=0) + width + draw(slack())
-    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(committed), row_width, page_size)
+    rows = request_rows(draw(bulk()), len(committed), row_width, page_size)
     return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "num_draft_tokens": width,
     }
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from specsim.properties.composite import composite
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
-from specsim.properties.strategies.topologies import batch, lengths, num_nodes, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, num_nodes, request_rows, slack
 
 TOKEN_DTYPES = ("int32", "int64")
 PAGE_SIZES = (1, 2, 4, 8, 64)
@@ -33,13 +33,11 @@ def block_draft_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     committed, count = draw(batch(lengths(), max_requests)), draw(num_nodes())
     page_size = draw(st.sampled_from(PAGE_SIZES))
     width = max(committed, default=0) + count + draw(slack())
-    rows, req_to_token = request_rows(draw(bulk()), len(committed), width, page_size)
+    rows = request_rows(draw(bulk()), len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
-        rows[place : place + 1] = 0
+        rows[0][place : place + 1] = 0
     return {
-        "req_pool_indices": rows,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "draft_window": draw(mostly(st.integers(1, 12), st.sampled_from((32, 63, 64, 65, 2**31 - 1)), one_in=4)),
         "num_draft_tokens": count,
         "page_size": page_size,
@@ -87,10 +85,9 @@ def chains(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     drafts, choices = [], []
     for source in sources:
         draft, other = source.integers(count, 0, 9), source.integers(count, 0, 9)
-        following = np.append(draft[1:], other[0])
         agrees = source.integers(count, 0, 9) < source.integer(0, 10)
         drafts.append(draft)
-        choices.append(np.where(agrees, following, other))
+        choices.append(np.where(agrees, np.append(draft[1:], other[0]), other))
     return {"candidates": _blocks(drafts, count), "target_predict": _blocks(choices, count)}
 
 

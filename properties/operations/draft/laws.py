@@ -136,12 +136,11 @@ def chain_path_equals_the_general_path(backend: Backend, case: Case) -> None:
     """For topk 1 the short path returns what pruning nothing returns."""
     num_requests, num_steps = len(case["token_list"][0]), len(case["token_list"])
     falling = [np.full((num_requests, 1, 1), 1 / (step + 2), dtype=np.float32) for step in range(num_steps)]
-    first = np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1))
     later = [np.full((num_requests, 1), step, dtype=np.int64) for step in range(1, num_steps)]
     general = {
         "score_list": falling,
         "token_list": case["token_list"],
-        "parents_list": [first, *later],
+        "parents_list": [np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1)), *later],
         "num_draft_tokens": num_steps + 1,
     }
     expected = outputs_of(backend, "organize_draft_results", general)

@@ -29,15 +29,13 @@ def _written(slot: str) -> Callable[[Function], Function]:
 
 @returning
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
-    room = len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1]
-    outputs["kv_indices"][:, room:] = 0
+    outputs["kv_indices"][:, len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1] :] = 0
 
 
 def _without_the_partial_page(outputs: Named, arguments: Named) -> None:
     table, last = outputs["expand_page_table"], arguments["seq_lens"] % arguments["page_size"]
-    shifted = np.pad(table, ((0, 0), (0, 1)))[:, 1:]
     has_tail = np.repeat(last > 0, arguments["topk"])[:, None]
-    outputs["expand_page_table"] = np.where(has_tail, shifted, table).astype(np.int32)
+    outputs["expand_page_table"] = np.where(has_tail, np.pad(table, ((0, 0), (0, 1)))[:, 1:], table).astype(np.int32)
 
 
 _step_first = edited("(request * topk + beam) * num_steps + step", "(request * num_steps + step) * topk + beam")

@@ -120,8 +120,7 @@ def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
     page_size, lengths = case["page_size"], case["seq_lens"].astype(np.int64)
     require_equal("cu_seqlens_q", got["cu_seqlens_q"], np.arange(len(lengths) + 1) * case["topk"])
     require_equal("cache_seqlens", got["cache_seqlens"], lengths - lengths % page_size)
-    own = got["expand_cache_seqlens"][-1]
-    for name, keys in (("page_table", got["cache_seqlens"]), ("expand_page_table", own)):
+    for name, keys in (("page_table", got["cache_seqlens"]), ("expand_page_table", got["expand_cache_seqlens"][-1])):
         unused = np.arange(got[name].shape[1]) * page_size >= keys[:, None]
         require_equal(f"columns of {name} that no one reads", got[name][unused], 0 * got[name][unused])
 

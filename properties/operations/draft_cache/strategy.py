@@ -11,7 +11,7 @@ from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.structure import one_less, one_more
-from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, request_rows, slack
 
 
 @composite
@@ -45,15 +45,12 @@ def _drafts(draw: st.DrawFn, max_requests: int) -> Arguments:
     committed = draw(batch(on_pages if page_size > 1 else lengths(), max_requests))
     source = draw(bulk())
     ends = [int(draft_end(length, topk, num_steps, page_size)) for length in committed]
-    req_pool_indices, req_to_token = request_rows(
-        source, len(committed), max(ends, default=topk * num_steps) + draw(slack()), page_size
-    )
+    width = max(ends, default=topk * num_steps) + draw(slack())
+    rows = request_rows(source, len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
-        req_pool_indices[place : place + 1] = 0
+        rows[0][place : place + 1] = 0
     return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "topk": topk,
         "num_steps": num_steps,
         "page_size": page_size,

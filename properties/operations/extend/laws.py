@@ -80,8 +80,7 @@ def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     width, whole = case["num_draft_tokens"], outputs_of(backend, _PREPARE, case)["select_index"]
     for requests in arrangements(len(whole)):
         got = outputs_of(backend, _PREPARE, batch_of(_PREPARE, case, requests))["select_index"]
-        selected = whole[requests] % width + np.arange(len(requests)) * width
-        require_equal(f"select_index of {requests}", got, selected)
+        require_equal(f"select_index of {requests}", got, whole[requests] % width + np.arange(len(requests)) * width)
 
 
 @composite

@@ -143,8 +143,7 @@ def a_temperature_divides_its_own_rows(sampler: str, backend: Backend, case: Cas
         for exponent in (1, -5):
             factor = np.ldexp(np.float32(1), exponent - np.frexp(case[temperature])[1]).astype(np.float32)
             rows = (case[logits].astype(np.float32) * factor[owner][:, None]).astype(case[logits].dtype)
-            scaled = {**case, logits: rows, temperature: case[temperature] * factor}
-            after = outputs_of(backend, sampler, scaled)
+            after = outputs_of(backend, sampler, {**case, logits: rows, temperature: case[temperature] * factor})
             for name in before:
                 require_equal(f"{name} at other scales of {logits}", after[name], before[name])
 

@@ -219,10 +219,9 @@ def along_a_tree(scene: TreeScene, slack: Fraction) -> Judged:
 def _rows(scene: ChainScene, draft: Outcome, place: int) -> tuple[list[Range], list[Range]]:
     """Return both rows of a draft; that of one that was not drawn is no matter of rounding."""
     proposal = proposal_row(scene, draft, place)
-    is_certain = scene.certain is not None
     return (
         [known(p) for p in scene.target[draft[:place]]],
-        [Range(q, q) if is_certain else known(q) for q in proposal],
+        [Range(q, q) if scene.certain is not None else known(q) for q in proposal],
     )
 
 

@@ -21,13 +21,8 @@ from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.trees import Tree, Trees
 
-__all__ = [
-    "calls",
-    "chain_block_verification_from_logits",
-    "chain_speculative_sampling_from_logits",
-    "verify_tree_greedy_from_logits",
-    "verify_tree_sampled_from_logits",
-]
+# NOTE: an operation's strategy is looked for in this module by its name.
+__all__ = ["chain_block_verification_from_logits", "chain_speculative_sampling_from_logits"]
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
 INTERPRETED_STARS_ONE_IN = 64

@@ -75,9 +75,8 @@ def select_top_k_tokens(arguments: Arguments, expected: Outputs, got: Outputs) -
     """Return which requests go on with beams that score as well, each with its own token, id and hidden state."""
     step, topk, hidden = arguments["step_index"], arguments["topk"], arguments["hidden_states"]
     scores = got["score_block"].reshape(-1, got["score_block"][0].size if len(got["score_block"]) else 1)
-    same = ("score_block", "token_block", "next_scores")
     is_right = np.ones(len(scores), dtype=np.bool_)
-    for name in same:
+    for name in ("score_block", "token_block", "next_scores"):
         is_right &= (got[name] == expected[name]).reshape(len(scores), -1).all(axis=1)
     if step == 0:
         return is_right & False
@@ -128,9 +127,8 @@ def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs)
 def tied_requests(arguments: Arguments, *_: Outputs) -> Mask:
     """Return which requests of an acceptance from logits have a row in which a tie decides; without filters greedy."""
     num_requests, width = arguments["candidates"].shape
-    greedy = (0.0, 1, 1.0, 0.0)
     tied = [
-        _is_tied(row, *(filters_of(arguments, place // width) if "temperature" in arguments else greedy))
+        _is_tied(row, *(filters_of(arguments, place // width) if "temperature" in arguments else (0.0, 1, 1.0, 0.0)))
         for place, row in enumerate(arguments["logits"])
     ]
     return np.asarray(np.array(tied, dtype=np.bool_).reshape(num_requests, width).any(axis=1))

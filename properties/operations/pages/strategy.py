@@ -110,10 +110,9 @@ def create_num_accepted_drafts_filter(draw: st.DrawFn, max_requests: int = MAX_R
     requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
     kind = draw(st.sampled_from(("some", "some", "all", "none")))
     places = [place for place, (_, _, goes_on) in enumerate(requests) if kind == "all" or (goes_on and kind == "some")]
-    order = draw(bulk()).order(len(places))
     return {
         "num_accepted_drafts": np.array([drafts for _, drafts, _ in requests], dtype=np.int32),
-        "unfinished_index": np.array(places, dtype=np.int64)[order],
+        "unfinished_index": np.array(places, dtype=np.int64)[draw(bulk()).order(len(places))],
         "seq_lens": _lengths(draw, [length for length, _, _ in requests]),
     }
 

@@ -46,12 +46,11 @@ def logits_are_prepared_step_by_step(backend: Backend, case: Case) -> None:
 def absent_steps_change_nothing(backend: Backend, case: Case) -> None:
     """A step that is left out gives what its neutral values give."""
     shape = (len(case["logits"]) // case["num_draft_tokens"], case["logits"].shape[1])
-    words = -(-shape[1] // 32)
     neutral = {
         "scaling_penalty": np.ones(shape, dtype=np.float32),
         "additive_penalty": np.zeros(shape, dtype=np.float32),
         "logit_bias": np.zeros(shape, dtype=np.float32),
-        "vocab_mask": np.full((len(case["logits"]), words), -1, dtype=np.int32),
+        "vocab_mask": np.full((len(case["logits"]), -(-shape[1] // 32)), -1, dtype=np.int32),
     }
     for name, values in neutral.items():
         absent = outputs_of(backend, "prepare_logits", {**case, name: None})["prepared_logits"]

@@ -82,8 +82,7 @@ def a_draw_depends_on_its_row_seed_and_position_alone(backend: Backend, case: Ca
         for nodes in (list(range(num_nodes))[::-1], [num_nodes - 1]):
             chosen = np.ascontiguousarray(rows[requests][:, nodes])
             positions = np.ascontiguousarray(part["positions"][:, nodes])
-            moved = {**part, "positions": positions, "logits": chosen.reshape(-1, rows.shape[2])}
-            got = drawn(backend, moved)
+            got = drawn(backend, {**part, "positions": positions, "logits": chosen.reshape(-1, rows.shape[2])})
             for place, request in enumerate(requests):
                 if request in certain:
                     what = f"the draws of request {request} after nodes {nodes} in batch {requests}"

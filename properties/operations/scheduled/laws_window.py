@@ -90,9 +90,8 @@ def ragged_offsets_add_up_the_lengths(backend: Backend, case: Case) -> None:
 
 def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
     """Where every request verifies as many rows, the metadata are those of a verify that shares its rows."""
-    lens = case["verify_lens"]
     uniform = {name: value for name, value in case.items() if name != "verify_lens"}
-    uniform["num_tokens"] = int(lens.sum())
+    uniform["num_tokens"] = int(case["verify_lens"].sum())
     expected = outputs_of(backend, "target_verify_metadata", uniform)
     for name, got in outputs_of(backend, _METADATA, case).items():
         require_equal(name, got, expected[name])
@@ -203,8 +202,7 @@ def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]
     chains = case["chains"]
     walked = outputs_of(backend, "chain_speculative_sampling", {**chains, "target_probs": target_probs})
     count, starts = walked["num_accepted_drafts"], chains["cu_num_drafts"]
-    width = int(max(np.diff(starts), default=0)) + 1
-    candidates = np.zeros((len(count), width), dtype=np.int64)
+    candidates = np.zeros((len(count), int(max(np.diff(starts), default=0)) + 1), dtype=np.int64)
     for request, (start, end) in enumerate(pairwise(starts.tolist())):
         candidates[request, 1 : end - start + 1] = chains["draft_tokens"][start:end]
     return _cut(backend, candidates, count, walked["output_tokens"][np.arange(len(count)), count], case["verify_lens"])

@@ -322,11 +322,10 @@ def greedy_walks(draw: st.DrawFn) -> Arguments:
 def sampled_walks(draw: st.DrawFn) -> Arguments:
     """Draw ragged chains, lengths, and target rows that agree with the given ones where a chain is verified."""
     chains = draw(acceptance.chain_speculative_sampling(is_whole=True))
-    starts = chains["cu_num_drafts"].tolist()
     target, vocab = chains["target_probs"], chains["target_probs"].shape[1]
     other, lens = target.copy(), []
     source = draw(bulk())
-    for request, (start, end) in enumerate(pairwise(starts)):
+    for request, (start, end) in enumerate(pairwise(chains["cu_num_drafts"].tolist())):
         lens.append(draw(_verify_lens(end - start + 1)))
         poison = draw(st.sampled_from(POISONS))
         for node in range(lens[-1], end - start + 1):

@@ -9,7 +9,7 @@ from specsim.properties.composite import composite
 from specsim.properties.operations.compact.strategy import accepted
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.made_once import made_once
-from specsim.properties.strategies.topologies import any_slots, batch, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import any_slots, batch, lengths, mapped, request_rows, slack
 
 
 @composite
@@ -35,12 +35,10 @@ def remap_accepted_slots(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     counts = paths.num_accepted_tokens.tolist()
     committed = [draw(lengths()) for _ in counts]
     ends = [length + count for length, count in zip(committed, counts, strict=True)]
-    rows, req_to_token = request_rows(draw(bulk()), len(counts), max(ends, default=0) + draw(slack()))
+    rows = request_rows(draw(bulk()), len(counts), max(ends, default=0) + draw(slack()))
     slots = any_slots(paths.source, paths.num_entries)
     return {
-        "req_pool_indices": rows,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "out_cache_loc": slots,
         "accept_index": paths.accept_index,
     }
@@ -52,11 +50,10 @@ def _ranges(draw: st.DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     ranges = draw(batch(st.tuples(lengths(), _widths()), max_requests))
     position = max((start + width for start, width in ranges), default=0) + draw(slack())
     req_pool_indices, req_to_token = request_rows(draw(bulk()), len(ranges), position)
-    starts = [start for start, _ in ranges]
     arguments = {
         "req_pool_indices": req_pool_indices,
         "req_to_token": req_to_token,
-        "start_offsets": np.array(starts, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "start_offsets": np.array([start for start, _ in ranges], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
         "end_offsets": np.array([start + width for start, width in ranges], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
     }
     return arguments, sum(width for _, width in ranges)

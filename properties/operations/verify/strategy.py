@@ -17,7 +17,7 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
-from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, request_rows, slack
 from specsim.properties.strategies.trees import Tree, trees
 
 TARGET_KINDS = ("none", "first child", "path", "random", "last child")
@@ -33,11 +33,9 @@ def target_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) ->
     tokens_per_request = draw(st.integers(0, 8))
     max_seq_len_k = max(committed, default=0) + tokens_per_request + draw(slack())
     source = draw(bulk())
-    req_pool_indices, req_to_token = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
+    rows = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
     return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "num_tokens": len(committed) * tokens_per_request,
         "max_seq_len_k": max_seq_len_k,
         "page_size": page_size,

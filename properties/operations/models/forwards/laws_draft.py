@@ -28,7 +28,7 @@ def draft_foresees_the_target(backend: Backend, scene: Case) -> None:
 
 def draft_entries_say_where_they_come_from(backend: Backend, scene: Case) -> None:
     """A draft entry holds its position, the next token and its component; spare slots stay as they are."""
-    _, forward = _whole_draft(backend, scene)
+    _, forward, _ = _whole_draft(backend, scene)
     for component, buffer in enumerate(forward["kv_buffers"]):
         for tokens, slots in zip(scene["tokens"], scene["slots"], strict=True):
             entries = buffer[slots[:-1]]
@@ -42,8 +42,7 @@ def draft_entries_say_where_they_come_from(backend: Backend, scene: Case) -> Non
 
 def draft_decode_equals_extend(backend: Backend, scene: Case) -> None:
     """Decoded one token at a time over its list of slots, a sequence gives what one causal extend gives."""
-    given, whole = _whole_draft(backend, scene)
-    lengths = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, lengths = _whole_draft(backend, scene)
     rows = {name: split_rows(whole[name], lengths) for name in ("next_hidden_states", "context")}
     states = split_rows(given, lengths)
     buffers = empty_pool(scene)
@@ -69,8 +68,7 @@ def draft_decode_equals_extend(backend: Backend, scene: Case) -> None:
 
 def chunked_draft_prefill_equals_one_pass(backend: Backend, scene: Case) -> None:
     """A draft prefill in two chunks gives the contexts and the cache of one pass."""
-    given, whole = _whole_draft(backend, scene)
-    ends = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, ends = _whole_draft(backend, scene)
     cuts = [min(cut, end) for cut, end in zip(scene["cuts"], ends, strict=True)]
     states, contexts = split_rows(given, ends), split_rows(whole["context"], ends)
     buffers = empty_pool(scene)
@@ -84,8 +82,7 @@ def chunked_draft_prefill_equals_one_pass(backend: Backend, scene: Case) -> None
 
 def draft_context_reads_the_cache(backend: Backend, scene: Case) -> None:
     """A stale draft entry shows in every context that sees it, never in the next hidden state."""
-    given, whole = _whole_draft(backend, scene)
-    ends = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, ends = _whole_draft(backend, scene)
     last = [end - 1 for end in ends]
     if min(last) < 1:
         return
@@ -133,11 +130,11 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
         require_equal(f"component {component} beside a padded beam", buffer[1:], live["kv_buffers"][component][1:])
 
 
-def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any]]:
-    """Run the draft model over the whole sequences; return the hidden states given and what came out."""
+def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any], list[int]]:
+    """Run the draft model over the whole sequences; return the hidden states given, what came out, and their ends."""
     ends = [len(tokens) - 1 for tokens in scene["tokens"]]
     given = np.random.default_rng(scene["seed"]).integers(0, 2**32, (sum(ends), scene["num_layers"] + 1))
-    return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends)
+    return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends), ends
 
 
 PROPERTIES = states(

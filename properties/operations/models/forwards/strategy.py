@@ -48,19 +48,13 @@ class World:
 @made_once
 def members(width: st.SearchStrategy[int], max_requests: int) -> st.SearchStrategy[list[Member]]:
     """Return a strategy of batches; one request in five is padding, of committed length 1."""
-    return batch(
-        st.builds(
-            lambda prefix, width, kind, is_padding, source: Member(
-                1 if is_padding else prefix, width, kind, is_padding, source
-            ),
-            st.sampled_from(_PREFIXES),
-            width,
-            st.sampled_from(TREE_KINDS),
-            st.sampled_from((False, False, False, False, True)),
-            bulk(),
-        ),
-        min(max_requests, _MOST_REQUESTS),
-    )
+    is_padding = st.sampled_from((False, False, False, False, True))
+    one = st.builds(_member, st.sampled_from(_PREFIXES), width, st.sampled_from(TREE_KINDS), is_padding, bulk())
+    return batch(one, min(max_requests, _MOST_REQUESTS))
+
+
+def _member(prefix: int, width: int, kind: str, is_padding: bool, source: Bulk) -> Member:
+    return Member(1 if is_padding else prefix, width, kind, is_padding, source)
 
 
 def world(requests: Sequence[Member], num_layers: int, page_size: int, source: Bulk) -> World:
