@@ -153,10 +153,7 @@ def _rows(draw: st.DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     committed = draw(batch(one, max_requests))
     row_width = max(committed, default=0) + width + draw(slack())
     rows = request_rows(draw(bulk()), len(committed), row_width, page_size)
-    return {
-        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
-        "num_draft_tokens": width,
-    }
+    return {**mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))), "num_draft_tokens": width}
 
 
 @composite

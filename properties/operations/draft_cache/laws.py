@@ -141,10 +141,8 @@ def _assignment(case: Case) -> Case:
 
 def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
     """Return the first so many slots of a list of pages."""
-    slots = [
-        int(page) * page_size + offset for page in pages[: -(-num_keys // page_size)] for offset in range(page_size)
-    ]
-    return slots[:num_keys]
+    slots = pages.astype(np.int64)[:, None] * page_size + np.arange(page_size)
+    return [*slots.reshape(-1)[:num_keys].tolist()]
 
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:

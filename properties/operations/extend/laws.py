@@ -22,9 +22,8 @@ def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
     """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
     rotated = outputs_of(backend, _ROTATE, case)["rotated_input_ids"]
     lens = case["extend_lens"].tolist()
-    for request, (got, prompt) in enumerate(
-        zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
-    ):
+    prompts = zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
+    for request, (got, prompt) in enumerate(prompts):
         require_equal(f"the input of request {request}", got, [*prompt[1:], case["tail_tokens"][request]])
 
 

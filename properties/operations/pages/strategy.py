@@ -160,26 +160,21 @@ def _more_freed_than_there_are(arguments: Arguments, where: int) -> Arguments:
     return {**changed, "num_to_free_slots": int(changed["to_free_num_slots"].sum())}
 
 
+def _by_one(name: str) -> tuple[Fault, Fault]:
+    return one_more(name), one_less(name)
+
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "align_evict_mask_to_page_size": (_nothing_kept,),
-    "get_src_tgt_cache_loc": (
-        one_more("accept_indices"),
-        one_less("accept_indices"),
-        _node_of_another_path,
-        one_more("num_accepted_drafts"),
-        one_less("num_accepted_drafts"),
-    ),
+    "get_src_tgt_cache_loc": (*_by_one("accept_indices"), _node_of_another_path, *_by_one("num_accepted_drafts")),
     "get_target_cache_loc": (
-        one_more("num_accepted_drafts"),
-        one_more("to_free_num_slots"),
+        *map(one_more, ("num_accepted_drafts", "to_free_num_slots")),
         _more_freed_than_there_are,
-        one_more("num_target_slots"),
-        one_more("num_to_free_slots"),
+        *map(one_more, ("num_target_slots", "num_to_free_slots")),
     ),
     "filter_finished_cache_loc": (
         one_more("num_accepted_drafts"),
-        one_more("num_unfinished_tokens"),
-        one_less("num_unfinished_tokens"),
+        *_by_one("num_unfinished_tokens"),
         one_more("num_locations"),
     ),
 }

@@ -116,17 +116,14 @@ def a_forced_share_is_rounded_down(backend: Backend, case: Budgeting) -> None:
     """A forced share of all drafts is the budget, whatever they are worth, as far as there is room."""
     costs = require_kind("costs", case.costs, ForcedShare)
     share = int(Fraction(costs.share) * case.num_requests * costs.num_drafts)
-    require_equal(
-        "the budget", _budget(backend, case), min(share, share if case.max_budget is None else case.max_budget)
-    )
+    expected = share if case.max_budget is None else min(share, case.max_budget)
+    require_equal("the budget", _budget(backend, case), expected)
 
 
 def ranks_run_the_graph_of_the_largest(backend: Backend, case: Tiers) -> None:
     """A batch needs its roots, free rows and budget, no more than whole chains; ranks agree on the most, or on none."""
-    tiers = [
-        backend.host("verify_graph_tier")(requests, budget, case.num_draft_tokens, case.min_verify_len)
-        for requests, budget in case.batches
-    ]
+    tier_of = backend.host("verify_graph_tier")
+    tiers = [tier_of(requests, budget, case.num_draft_tokens, case.min_verify_len) for requests, budget in case.batches]
     for place, (requests, budget) in enumerate(case.batches):
         rows = [requests * case.num_draft_tokens]
         rows += [] if budget is None else [budget + requests * max(1, case.min_verify_len)]
@@ -141,9 +138,8 @@ def an_aligned_budget_fills_its_graph(backend: Backend, case: Tiers) -> None:
     for requests, budget in case.batches:
         if budget is None:
             continue
-        got = backend.host("align_verify_budget")(
-            budget, requests, case.num_draft_tokens, case.captured, case.min_verify_len
-        )
+        align = backend.host("align_verify_budget")
+        got = align(budget, requests, case.num_draft_tokens, case.captured, case.min_verify_len)
         free, whole = requests * max(1, case.min_verify_len), requests * case.num_draft_tokens
         sizes = [size for size in case.captured if size >= min(free + budget, whole)]
         expected = max(budget, min(sizes[0], whole) - free) if sizes else budget

@@ -100,9 +100,8 @@ def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
 def a_cut_keeps_what_was_scheduled(backend: Backend, case: Case) -> None:
     """Drafts after the cut are lost, and counted unless they were never computed."""
     cut = outputs_of(backend, _CAP, case)
-    for request, (accepted, own) in enumerate(
-        zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
-    ):
+    counts = zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
+    for request, (accepted, own) in enumerate(counts):
         lost = max(accepted - own + 1, 0)
         require_equal(f"num_kept_drafts[{request}]", cut["num_kept_drafts"][request], accepted - lost)
         following = case["candidates"][request, own] if lost else case["bonus_tokens"][request]
@@ -170,9 +169,8 @@ def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
     """
     layout = outputs_of(backend, _INJECT, case)
     width, ring = case["num_draft_tokens"], case["ring_size"]
-    for request, (row, length) in enumerate(
-        zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
-    ):
+    rows = zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
+    for request, (row, length) in enumerate(rows):
         own = slice(request * width, (request + 1) * width)
         require_equal(f"positions of request {request}", layout["positions"][own], range(length, length + width))
         gate = width if case["verify_lens"] is None else int(case["verify_lens"][request])

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from specsim.properties.mutants.record import (
-    Named,
-    mutants_by_operation,
-    returning,
-    with_arguments,
-    with_outputs,
-)
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
 
 def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:

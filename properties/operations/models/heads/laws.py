@@ -122,10 +122,9 @@ def text_draft_depends_on_its_cache(backend: Backend, case: Case) -> None:
 
 def _require_context_shows(backend: Backend, operation: str, case: Case) -> None:
     """Raise AssertionError where another draft context leaves the probabilities of a row as they are."""
-    both = [
-        outputs_of(backend, operation, {**case, "context": case["context"] ^ bit})["probabilities"] for bit in (0, 1)
-    ]
-    same = (both[0] == both[1]).all(axis=1)
+    contexts = (case["context"], case["context"] ^ 1)
+    first, other = (outputs_of(backend, operation, {**case, "context": one})["probabilities"] for one in contexts)
+    same = (other == first).all(axis=1)
     require(not same.any(), "rows that another context leaves alone", np.flatnonzero(same), "none")
 
 
