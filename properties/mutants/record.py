@@ -68,10 +68,11 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
 
 
 def mutants_by_operation(
-    **faults: Sequence[tuple[str, str, Callable[[Function], Function]]],
+    *more: tuple[Mutant, ...], **faults: Sequence[tuple[str, str, Callable[[Function], Function]]]
 ) -> tuple[Mutant, ...]:
-    """Return the mutants of several operations, each with its faults as `mutants_of` takes them."""
-    return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
+    """Return the mutants of several operations, each with its faults as `mutants_of` takes them, and then some more."""
+    of_each = [mutants_of(operation, *of_one) for operation, of_one in faults.items()]
+    return tuple(mutant for some in (*of_each, *more) for mutant in some)
 
 
 def edits_of(diffs: str, **names: Any) -> tuple[Mutant, ...]:

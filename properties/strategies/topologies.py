@@ -1,8 +1,8 @@
 """Shapes that several operations share: batches, tree sizes, trees, pools, pages and request rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.topology import Topology
@@ -146,6 +146,11 @@ def request_rows(source: Bulk, num_requests: int, width: int, page_size: int = 1
     req_to_token[1:] = slots.reshape(num_rows - 1, pages_per_row * page_size)[:, :width]
     req_pool_indices = source.order(num_rows - 1)[:num_requests] + 1
     return req_pool_indices.astype(np.int64), req_to_token
+
+
+def mapped(rows: tuple[Array, Array], lengths: Sequence[int], dtype: Any) -> Arguments:
+    """Return what operations on rows of the map take: the row of each request, the map, and committed lengths."""
+    return {"req_pool_indices": rows[0], "req_to_token": rows[1], "seq_lens": np.array(lengths, dtype=dtype)}
 
 
 def slack() -> SearchStrategy[int]:

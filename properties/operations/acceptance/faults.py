@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first, with_arguments
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, of_the_first, with_arguments
 from specsim.reference.walks import walk_tree
 
 
@@ -90,18 +90,16 @@ DIFFS = """
 
 _one_stream = with_arguments(seeds=lambda seeds: (seeds[:1].sum() + np.arange(len(seeds))) % 2**32)
 
-MUTANTS = (
-    *mutants_of(
-        "tree_speculative_sampling_target_only",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, first=_first, right=walk_tree),
+    tree_speculative_sampling_target_only=(
         ("V02", "A coin at the boundary accepts, also at probability 0.", with_arguments(strict=False)),
         ("V28", "Every coin of a node is 0.", with_arguments(uniform_samples=np.zeros_like)),
         ("SYN12", "Every request has the thresholds of the first.", of_the_first("threshold_single", "threshold_acc")),
         ("OWN-262", "The lenient rule is not there.", with_arguments(strict=True)),
     ),
-    *mutants_of(
-        "generate_coins",
+    generate_coins=(
         ("V18", "All requests draw from one stream.", _one_stream),
         ("OWN-264", "The length is left out.", with_arguments(seq_lens=np.zeros_like)),
     ),
-    *edits_of(DIFFS, first=_first, right=walk_tree),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, edits_of, given, mutants_of, with_arguments
+from specsim.properties.mutants.record import Function, edits_of, given, mutants_by_operation, with_arguments
 from specsim.properties.operations.acceptance.faults_chains import every_row_has_mass
 from specsim.reference.walks import Block, Coins, draw, walk_block
 
@@ -97,14 +97,13 @@ DIFFS = """
 
 _next_coins = with_arguments(uniform_samples=lambda coins: np.roll(coins, -1))
 
-MUTANTS = (
-    *mutants_of(
-        "chain_block_verification",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, share_goes_on=_share_goes_on),
+    chain_block_verification=(
         ("OWN-4313", "The last token is drawn from max(p - q, 0) without the share.", left_by("1.0")),
         ("OWN-4314", "The last token is drawn with the share of the next front.", left_by("block.shares[kept + 1]")),
         ("OWN-4320", "Each coin is that of the next draft.", _next_coins),
         ("OWN-4321", "Drafts count as certain.", with_arguments(draft_probs=None)),
         ("OWN-4322", "Rows that no block reads must have mass as well.", given(every_row_has_mass)),
     ),
-    *edits_of(DIFFS, share_goes_on=_share_goes_on),
 )

@@ -1,6 +1,6 @@
 """Faults in the sampler of ragged chains."""
 
-from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, with_arguments
+from specsim.properties.mutants.record import Named, edits_of, given, mutants_by_operation, with_arguments
 
 
 def every_row_has_mass(arguments: Named) -> None:
@@ -50,11 +50,10 @@ DIFFS = """
     - float(coins.each[place]) => coins.final
 """
 
-MUTANTS = (
-    *mutants_of(
-        "chain_speculative_sampling",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    chain_speculative_sampling=(
         ("OWN-396", "Rows that no one reads must have mass as well.", given(every_row_has_mass)),
         ("V13", "The draft's law does not arrive.", with_arguments(draft_probs=None)),
     ),
-    *edits_of(DIFFS),
 )

@@ -36,21 +36,19 @@ _worst_first = with_outputs(
     logits=lambda logits: (logits.min(axis=1, initial=0, keepdims=True) - 1 - logits).astype(np.float32)
 )
 
-MUTANTS = (
-    *mutants_by_operation(
-        tree_speculative_sampling_target_only=(
-            ("OWN-280", "Equal siblings are passed over in upstream mode too.", with_arguments(skip_duplicates=True)),
-            ("OWN-292", "The mass of equal siblings counts each time.", with_arguments(skip_duplicates=False)),
-            ("OWN-282", "Every request has the coins of the first.", of_the_first("uniform_samples")),
-        ),
-        verify_tree_sampled_from_logits=(
-            ("OWN-284", "The filters of the first request hold for all.", of_the_first("top_k", "top_p", "min_p")),
-        ),
-        generate_coins=(
-            ("OWN-288", "The seed is left out.", with_arguments(seeds=np.zeros_like)),
-            ("OWN-289", "A counter of calls takes the place of the length.", _lengths_of_a_counter),
-        ),
-        hash_sampling_logits=(("OWN-291", "The unlikeliest token has the largest logit.", _worst_first),),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, half=ml_dtypes.bfloat16),
+    tree_speculative_sampling_target_only=(
+        ("OWN-280", "Equal siblings are passed over in upstream mode too.", with_arguments(skip_duplicates=True)),
+        ("OWN-292", "The mass of equal siblings counts each time.", with_arguments(skip_duplicates=False)),
+        ("OWN-282", "Every request has the coins of the first.", of_the_first("uniform_samples")),
     ),
-    *edits_of(DIFFS, half=ml_dtypes.bfloat16),
+    verify_tree_sampled_from_logits=(
+        ("OWN-284", "The filters of the first request hold for all.", of_the_first("top_k", "top_p", "min_p")),
+    ),
+    generate_coins=(
+        ("OWN-288", "The seed is left out.", with_arguments(seeds=np.zeros_like)),
+        ("OWN-289", "A counter of calls takes the place of the length.", _lengths_of_a_counter),
+    ),
+    hash_sampling_logits=(("OWN-291", "The unlikeliest token has the largest logit.", _worst_first),),
 )

@@ -140,8 +140,7 @@ def full_paths_draw_from_the_whole_row(backend: Backend, case: Case) -> None:
     """At the end of the longest path no child is tried: without steps the last token comes from the root's row."""
     sampled = outputs_of(backend, _SAMPLER, {**case, "num_steps": 0})
     for request, rows in enumerate(case["target_probs"]):
-        coin = float(case["uniform_samples_for_final_sampling"][request])
-        token, is_sure = drawn(rows[0].astype(np.float64), coin)
+        token, is_sure = drawn(rows[0].astype(np.float64), float(case["uniform_samples_for_final_sampling"][request]))
         if is_sure:
             require_equal(f"the output of request {request}", walked(case, sampled, request)[1], [token])
     if limits().writes_scratch:

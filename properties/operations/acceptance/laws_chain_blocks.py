@@ -30,8 +30,7 @@ def fronts_decide_as_stated(backend: Backend, case: Case) -> None:
 
 def a_block_of_one_draft_is_judged_as_a_chain_is(backend: Backend, case: Case) -> None:
     """One draft is accepted if coin * q < p and q > 0, and the next token comes from max(p - q, 0) or p."""
-    place = np.arange(len(case["draft_tokens"]))
-    is_first = np.isin(place, case["cu_num_drafts"])
+    is_first = np.isin(np.arange(len(case["draft_tokens"])), case["cu_num_drafts"])
     single = {**case, "draft_tokens": np.where(is_first, case["draft_tokens"], -1)}
     require_decided(BLOCK_SAMPLER, backend, single, decide_chain)
 

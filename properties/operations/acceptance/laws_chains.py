@@ -104,8 +104,7 @@ def require_all_accepted(sampler: str, backend: Backend, case: Case) -> None:
 
 def absent_laws_mean_certain_drafts(sampler: str, backend: Backend, case: Case) -> None:
     """Without the drafts' laws every draft counts as certain."""
-    vocab = case["target_probs"].shape[1]
-    certain = (np.arange(vocab) == case["draft_tokens"][:, None]).astype(np.float32)
+    certain = (np.arange(case["target_probs"].shape[1]) == case["draft_tokens"][:, None]).astype(np.float32)
     given = outputs_of(backend, sampler, {**case, "draft_probs": certain})
     absent = outputs_of(backend, sampler, {**case, "draft_probs": None})
     require_equal("output_tokens", absent["output_tokens"], given["output_tokens"])
@@ -161,8 +160,7 @@ def other_final_coins_accept_the_same_drafts(sampler: str, backend: Backend, cas
     The outputs under the first one are returned.
     """
     before = outputs_of(backend, sampler, case)
-    flipped = (1 - COIN_STEP - case[FINAL]).astype(np.float32)
-    after = outputs_of(backend, sampler, {**case, FINAL: flipped})
+    after = outputs_of(backend, sampler, {**case, FINAL: (1 - COIN_STEP - case[FINAL]).astype(np.float32)})
     require_equal("num_accepted_drafts", after["num_accepted_drafts"], before["num_accepted_drafts"])
     return before
 

@@ -47,6 +47,7 @@ from specsim.topology import Topology
 
 Thresholds = tuple[Fraction, Fraction]
 LOWER_THRESHOLDS = (Fraction(1, 2), Fraction(1, 4), Fraction(0))
+LEAST_SHARE = Fraction(1, 2**16)
 
 
 def law_of_tree(
@@ -62,8 +63,7 @@ def law_of_tree(
     def play(coins: Coins) -> list[tuple[int, ...]]:
         return play_trees(backend, [scene], [coins], thresholds, skip_duplicates=skip_duplicates)[0]
 
-    least = Fraction(1, 2**16)
-    return integrate(tree_axes(scene, max(thresholds[1], least), skip_duplicates=skip_duplicates), play, slack)
+    return integrate(tree_axes(scene, max(thresholds[1], LEAST_SHARE), skip_duplicates=skip_duplicates), play, slack)
 
 
 def require_tree_law(backend: Backend, scene: TreeScene, slack: Fraction) -> None:
@@ -99,8 +99,7 @@ def every_tree_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[TreeS
 def repeated_siblings_count_again_upstream(backend: Backend, case: tuple[TreeScene, int, int]) -> None:
     """Without the rule for equal siblings, m children of one token emit it with chance min(1, m p)."""
     scene, token, copies = case
-    slack = slack_of(scene.vocab_size)
-    law = law_of_tree(backend, scene, slack, skip_duplicates=False)
+    law = law_of_tree(backend, scene, slack_of(scene.vocab_size), skip_duplicates=False)
     got = sum((weight for sequence, weight in law.items() if sequence[0] == token), NOTHING)
     expected = min(EVERYTHING, copies * scene.rows[0][token])
     require(got == expected, f"chance of token {token} below {copies} equal children, {describe(scene)}", got, expected)
@@ -109,12 +108,10 @@ def repeated_siblings_count_again_upstream(backend: Backend, case: tuple[TreeSce
 def last_token_is_independent_of_other_coins(backend: Backend, scene: TreeScene) -> None:
     """Whatever the coins of the nodes were, the final coin alone draws the last token, from the path's residual."""
     axes = tree_axes(scene)
-    slack = slack_of(scene.vocab_size)
-    nodes, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
+    nodes, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack_of(scene.vocab_size))
     (emitted,) = play_trees(backend, [scene], [every_pair(nodes, finals.coins)])
     for place, others in enumerate(nodes.tolist()):
-        around = emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)]
-        law = finals.law_of(around)
+        law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
         paths = {sequence[:-1] for sequence in law}
         require(len(paths) == 1, f"accepted tokens at coins {others}, {describe(scene)}", sorted(paths), "one path")
         (path,) = paths
@@ -147,19 +144,15 @@ def acceptance_is_the_mass_of_the_children(backend: Backend, scene: TreeScene) -
 def lower_thresholds_only_raise_acceptance(backend: Backend, case: tuple[TreeScene, Thresholds]) -> None:
     """With a threshold below 1 a tree's first level is passed as often as its rule says, and never less than before."""
     scene, thresholds = case
-    slack = slack_of(scene.vocab_size)
-    law = law_of_tree(backend, scene, slack, thresholds)
+    law = law_of_tree(backend, scene, slack_of(scene.vocab_size), thresholds)
     got = sum((weight for sequence, weight in law.items() if len(sequence) > 1), NOTHING)
     chances = [scene.rows[0][token] for token in children_by_token(scene, 0)] if scene.num_steps else []
     mass = sum(chances, NOTHING)
-    least = Fraction(1, 2**16)
-    by_rule = min(EVERYTHING, mass / max(thresholds[1], least))
     is_certain = any(chance and chance >= thresholds[0] for chance in chances)
-    expected = EVERYTHING if is_certain else by_rule
-    require(
-        got == expected, f"chance of an accepted draft at thresholds {thresholds}, {describe(scene)}", got, expected
-    )
-    require(got >= mass, f"chance of an accepted draft at thresholds {thresholds}", got, f"at least {mass}")
+    expected = EVERYTHING if is_certain else min(EVERYTHING, mass / max(thresholds[1], LEAST_SHARE))
+    what = f"chance of an accepted draft at thresholds {thresholds}"
+    require(got == expected, f"{what}, {describe(scene)}", got, expected)
+    require(got >= mass, what, got, f"at least {mass}")
 
 
 def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeScene, Thresholds, Coins]) -> None:
@@ -167,14 +160,9 @@ def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeSce
     scene, thresholds, coins = case
     before = play_trees(backend, [scene], [coins])[0]
     after = play_trees(backend, [scene], [coins], thresholds)[0]
-    reported = describe(scene)
     for one, other, used in zip(before, after, coins.tolist(), strict=True):
-        require(
-            len(other) >= len(one),
-            f"accepted drafts at thresholds {thresholds} and coins {used}, {reported}",
-            len(other) - 1,
-            f"at least {len(one) - 1}",
-        )
+        what = f"accepted drafts at thresholds {thresholds} and coins {used}, {describe(scene)}"
+        require(len(other) >= len(one), what, len(other) - 1, f"at least {len(one) - 1}")
 
 
 def impossible_tokens_are_never_emitted(backend: Backend, scene: TreeScene) -> None:
@@ -199,11 +187,9 @@ def coins_of_one_verify_are_all_different(backend: Backend, case: Case) -> None:
 def coin_addresses(draw: st.DrawFn) -> Case:
     """Draw seeds and lengths of two dozen requests, all different."""
     count, first, length = 24, draw(st.integers(0, 2**31)), draw(st.integers(0, 1000))
-    return {
-        "seeds": first + np.arange(count, dtype=np.int64),
-        "seq_lens": length + np.arange(count, dtype=np.int64) // 2,
-        "num_draft_tokens": draw(st.integers(1, 6)),
-    }
+    seeds = first + np.arange(count, dtype=np.int64)
+    seq_lens = length + np.arange(count, dtype=np.int64) // 2
+    return {"seeds": seeds, "seq_lens": seq_lens, "num_draft_tokens": draw(st.integers(1, 6))}
 
 
 @composite

@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
@@ -122,8 +121,7 @@ def blocks_keep_no_fewer_drafts_than_their_shares(backend: Backend, case: tuple[
 
 def play_tree(backend: Backend, scene: TreeScene, count: int, number: int) -> list[Outcome]:
     """Return what so many verifies of a tree emit with one seed."""
-    arguments = {**tree_case([scene], [count]), "seed": number}
-    return emitted_along_paths(backend.run(SAMPLER_OF_TREES, arguments).outputs)
+    return emitted_along_paths(backend.run(SAMPLER_OF_TREES, {**tree_case([scene], [count]), "seed": number}).outputs)
 
 
 def play_chain(
@@ -178,8 +176,7 @@ def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expec
         The drafts that can be accepted.
     """
     count, wanted = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES), float(expected)
-    outcomes = played(play, count, seed)
-    got = sum(len(outcome) - 1 for outcome in outcomes) / count
+    got = sum(len(outcome) - 1 for outcome in played(play, count, seed)) / count
     # NOTE: by Hoeffding's inequality, whatever the law of the counts, which lie between 0 and the most.
     slack = most * math.sqrt(-math.log(ALPHA) / (2 * count))
     least = f"at least {wanted:.3f} but for {slack:.3f} by chance"
@@ -236,12 +233,12 @@ def require_frequencies(
         )
 
 
-def seeded_trees() -> SearchStrategy[tuple[TreeScene, int]]:
+def seeded_trees() -> st.SearchStrategy[tuple[TreeScene, int]]:
     """Return a strategy of trees and seeds."""
     return st.tuples(tree_scenes(), st.integers(0, 2**32 - 1))
 
 
-def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
+def seeded_chains() -> st.SearchStrategy[tuple[ChainScene, int]]:
     """Return a strategy of chains whose drafts were drawn, and seeds."""
     return st.tuples(drawn_chains(), st.integers(0, 2**32 - 1))
 

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import MASK as WORD
 from specsim.properties.composite import composite
@@ -30,17 +29,8 @@ from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
 
-__all__ = [
-    "SMALL_TREES",
-    "chain_block_verification",
-    "chain_speculative_sampling",
-    "generate_coins",
-    "generate_simulated_accept_index",
-    "sampled_trees",
-    "switches",
-    "tree_speculative_sampling_target_only",
-    "wide_stars",
-]
+# NOTE: an operation's strategy is looked for in this module by its name.
+__all__ = ["chain_block_verification", "chain_speculative_sampling"]
 
 T = TypeVar("T")
 
@@ -49,7 +39,7 @@ STAR_VOCABULARIES = (3, 64, 128, 257)
 
 
 @composite
-def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_coins(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw seeds and lengths; several requests may share either."""
     words = st.one_of(st.integers(0, WORD), st.sampled_from((0, 1, WORD)))
     requests = draw(batch(st.tuples(words, st.one_of(lengths(), st.just(2**31 - 1))), max_requests))
@@ -62,7 +52,7 @@ def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @composite
 def tree_speculative_sampling_target_only(
-    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_wide: bool = False
+    draw: st.DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_wide: bool = False
 ) -> Arguments:
     """Draw trees, rows that favour their children or do not, and coins on and beside the boundaries.
 
@@ -106,16 +96,15 @@ def tree_speculative_sampling_target_only(
 
 @made_once
 def sampled_trees(
-    of_request: SearchStrategy[T], max_requests: int, stars_one_in: int = 8, largest: int | None = None
-) -> SearchStrategy[tuple[Trees[T], int]]:
+    of_request: st.SearchStrategy[T], max_requests: int, stars_one_in: int = 8, largest: int | None = None
+) -> st.SearchStrategy[tuple[Trees[T], int]]:
     """Return a strategy of trees and their vocabulary; small and few ones where the vocabulary is large.
 
     Now and then all of them are stars of many siblings, which may have more nodes than ``largest``.
     """
 
-    def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
-        is_dear = vocab > LARGEST_CHEAP_VOCABULARY
-        if not is_dear:
+    def over(vocab: int) -> st.SearchStrategy[tuple[Trees[T], int]]:
+        if vocab <= LARGEST_CHEAP_VOCABULARY:
             return st.tuples(trees(of_request, max_requests, vocab, largest), st.just(vocab))
         few = trees(of_request, min(max_requests, 2), vocab, min(largest or SMALL_TREES, SMALL_TREES))
         return st.tuples(few, st.just(vocab))
@@ -124,24 +113,24 @@ def sampled_trees(
 
 
 @made_once
-def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:
+def wide_stars(of_request: st.SearchStrategy[T], max_requests: int) -> st.SearchStrategy[tuple[Trees[T], int]]:
     """Return a strategy of stars of more than 32 siblings, and their vocabulary."""
 
-    def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
+    def over(vocab: int) -> st.SearchStrategy[tuple[Trees[T], int]]:
         return st.tuples(trees(of_request, min(max_requests, 2), vocab, kinds=("star",)), st.just(vocab))
 
     return sized("vocab", st.sampled_from(STAR_VOCABULARIES)).flatmap(over)
 
 
 @made_once
-def switches(one_in: int = 4) -> SearchStrategy[Arguments]:
+def switches(one_in: int = 4) -> st.SearchStrategy[Arguments]:
     """Return a strategy of the two switches of a tree sampler; most often both are on."""
     on = {name: mostly(st.just(True), st.just(False), one_in) for name in ("strict", "skip_duplicates")}
     return st.fixed_dictionaries({name: sized(name, switch).map(bool) for name, switch in on.items()})
 
 
 @composite
-def generate_simulated_accept_index(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_simulated_accept_index(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and a count of tokens that has nothing to do with them."""
     paths = draw(accepted(max_requests))
     return {

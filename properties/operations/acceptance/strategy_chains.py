@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.contracts.chains import block_draft_rows_read, block_target_rows_read, draft_rows_read, target_rows_read
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
@@ -96,15 +95,13 @@ def shares_of_fronts(tokens: Array, target: Array, draft: Array) -> Array:
 
 TOKEN_BY_TOKEN = Judged(ratios, {"draft_probs": draft_rows_read, "target_probs": target_rows_read})
 AS_A_BLOCK = Judged(
-    chances_of_fronts,
-    {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read},
-    has_trials=True,
+    chances_of_fronts, {"draft_probs": block_draft_rows_read, "target_probs": block_target_rows_read}, has_trials=True
 )
 
 
 @composite
 def chain_speculative_sampling(
-    draw: DrawFn,
+    draw: st.DrawFn,
     max_requests: int = MAX_REQUESTS,
     is_table: bool = False,
     is_whole: bool = False,
@@ -128,21 +125,18 @@ def chain_speculative_sampling(
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=4 if judged.has_trials else 3))
-    sizes = st.integers(0, most).map(lambda count: (count, most))
-    one = st.tuples(sizes, chances(is_table), st.sampled_from(DRAFTS))
+    one = st.tuples(st.integers(0, most).map(lambda count: (count, most)), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain, judged) for drawn in draw(batch(one, max_requests))]
-    arguments = {
-        **draw(in_a_batch(requests)),
-        "draft_probs": None if is_certain else joined([chain.draft for chain in requests], np.float32, vocab),
-        "target_probs": joined([chain.target for chain in requests], np.float32, vocab),
-    }
+    draft_probs = None if is_certain else joined([chain.draft for chain in requests], np.float32, vocab)
+    target_probs = joined([chain.target for chain in requests], np.float32, vocab)
+    arguments = {**draw(in_a_batch(requests)), "draft_probs": draft_probs, "target_probs": target_probs}
     unread = draw(st.sampled_from(UNREAD))
     is_whole = is_whole or limits().is_normalised
     return arguments if is_whole or unread is None else with_unread_rows(arguments, unread, judged.rows_read)
 
 
 @composite
-def in_a_batch(draw: DrawFn, chains: Sequence[Chain]) -> Arguments:
+def in_a_batch(draw: st.DrawFn, chains: Sequence[Chain]) -> Arguments:
     """Draw the arguments of a ragged batch but for its rows; the longest draft may be longer than any that there is."""
     counts = [len(chain.tokens) for chain in chains]
     return {
@@ -156,13 +150,13 @@ def in_a_batch(draw: DrawFn, chains: Sequence[Chain]) -> Arguments:
 
 def chain_block_verification(
     max_requests: int = MAX_REQUESTS, is_table: bool = False, is_whole: bool = False
-) -> SearchStrategy[Arguments]:
+) -> st.SearchStrategy[Arguments]:
     """Return a strategy of the same chains for a block: coins on the bounds of its fronts, and other rows unread."""
     return chain_speculative_sampling(max_requests, is_table, is_whole, AS_A_BLOCK)
 
 
 @composite
-def laws_that_round_apart(draw: DrawFn) -> Arguments:
+def laws_that_round_apart(draw: st.DrawFn) -> Arguments:
     """Draw chains of one draft whose law is the target's but for the last digit of the draft's own probability.
 
     No rejection leaves anything to draw from, and coins just below 1 reject where rounding does not hide the digit.
@@ -236,8 +230,7 @@ def _chain(vocab: int, sizes: tuple[int, int], chance: Chance, drafts: str, is_c
     if chance.coins == "edges" and chance.is_exact:
         edges = judged.edges(tokens, target, np.eye(vocab)[tokens] if is_certain else draft)
         single[:-1] = _at_edges(edges, single[:-1])
-        prefix = np.cumsum(target[-1], dtype=np.float64)
-        single[-1] = prefix[source.integer(0, vocab - 1)]
+        single[-1] = np.cumsum(target[-1], dtype=np.float64)[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
     elif chance.coins == "low" and not rejects and not judged.has_trials:
         single = with_a_coin_of_0(single, source)
@@ -289,8 +282,7 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         side[place, token] = 0
     tokens = _possible(tokens, draft)
     coins, proposal = uniform_coins(source, count + 1), np.eye(vocab)[tokens] if is_certain else draft
-    edges = np.maximum(judged.edges(tokens, target, proposal), 0)
-    coins[:-1] = _around_edges(edges, coins[:-1], last)
+    coins[:-1] = _around_edges(np.maximum(judged.edges(tokens, target, proposal), 0), coins[:-1], last)
     share = shares_of_fronts(tokens, target, proposal)[last]
     ends = _ends(target[last]) if last == count else _ends_of_rest(share, target[last], proposal[last])
     coins[-1] = ends[source.integer(0, vocab - 1)] + (coins[-1] - 0.5) / 8
@@ -298,9 +290,8 @@ def _chain_on_trial(vocab: int, sizes: tuple[int, int], chance: Chance, is_certa
         others = _ends_of_rest(1.0, target[last], proposal[last])
         widest = np.abs(ends - others).argmax()
         coins[-1] = (ends[widest] + others[widest]) / 2
-    single = np.clip(coins, 0, LARGEST_COIN).astype(np.float32)
     _end_some(tokens, is_certain, source)
-    return Chain(tokens, single, draft, target)
+    return Chain(tokens, np.clip(coins, 0, LARGEST_COIN).astype(np.float32), draft, target)
 
 
 def _rows_whose_share_shows(kind: str, vocab: int, source: Bulk) -> tuple[Array, Array]:

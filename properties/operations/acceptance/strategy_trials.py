@@ -95,8 +95,7 @@ def put_on_trial(request: SampledRequest, kind: str, num_steps: int, scale: floa
     tried = tree.tokens[list(tree.topology.children[node])]
     lacks_first = kind == "nothing" or (kind == "coin" and source.integer(0, 3) == 3)
     rows[node] = _row(tried, rows.shape[1], scale, lacks_first, source)
-    masses = _masses(tried, rows[node])
-    coins[node], thresholds = _decide(kind, masses, twin, scale, source)
+    coins[node], thresholds = _decide(kind, _masses(tried, rows[node]), twin, scale, source)
     return SampledRequest(tree, rows, coins, request.final_coin, thresholds)
 
 

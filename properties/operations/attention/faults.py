@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from specsim.contracts.attended import slots_read
+from specsim.counts import ceil_to
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
     Named,
+    edits_of,
     given,
     mutants_by_operation,
     returning,
@@ -27,17 +30,6 @@ def _offsets_moved(windows: int) -> Callable[[Function], Function]:
 
 
 _window_counted = edited("cache_seqlens[request] = length", "cache_seqlens[request] = length + num_nodes")
-_first_columns = edited(
-    "tree_mask[start + length : start + length + num_nodes]", "tree_mask[start : start + num_nodes]"
-)
-_masks_of_one_length = edited(
-    "expand_cache_seqlens[request * num_nodes + node] = len(seen)",
-    """
-    longest = int(seq_lens.max())
-    own = tree_mask[(request * num_nodes + node) * (longest + num_nodes) + longest :][:num_nodes]
-    expand_cache_seqlens[request * num_nodes + node] = num_nodes - np.count_nonzero(~own)
-    """,
-)
 _pages_of_nodes = edited("row[length + other]", "row[length + other] // page_size")
 _keys_from_position_one = with_arguments(req_to_token=lambda rows: np.roll(rows, -1, axis=1))
 
@@ -50,9 +42,6 @@ def _new_keys(count: int) -> Callable[[Function], Function]:
 
 
 _every_key_a_query = edited("cu_seqlens_q[request] + 1", "cu_seqlens_q[request] + cache_seqlens[request]")
-_without_new_keys = edited(
-    "cu_seqlens_k[request] + cache_seqlens[request]", "cu_seqlens_k[request] + seq_lens[request]"
-)
 _ends_for_starts = with_outputs(cu_seqlens_k=lambda starts: np.append(starts[1:], starts[-1:]))
 
 
@@ -80,27 +69,12 @@ def _in_shares(
 _by_columns = edited(_WINDOW, "tree_mask.reshape(-1, num_nodes, num_nodes)[request, :, node]")
 _masks_of_the_first = edited(_WINDOW, "tree_mask[node * num_nodes : (node + 1) * num_nodes]")
 _prefix_ends_early = edited("slots[: length - num_nodes]", "slots[: max(length - num_nodes - 1, 0)]")
-_mean_of_the_values = edited(
-    "if not seen:\n    continue",
-    "is_blind, seen = not seen, seen or slots",
-    "scale * (keys @ query)",
-    "scale * (keys @ query) * (not is_blind)",
-    "np.log(weights.sum())",
-    "np.log(weights.sum()) * (not is_blind)",
-)
-_pages_in_order = edited(
-    "int(page_table[request, at // page_size])",
-    "(request * page_table.shape[1] + at // page_size) % (len(k_buffer) // page_size)",
-)
 _one_length = with_arguments(cache_seqlens=lambda lengths: np.full_like(lengths, lengths.min(initial=2**30)))
 
 
 def _whole_last_page(arguments: Named) -> None:
-    page_size = arguments["page_size"]
-    is_read = np.zeros(len(arguments["k_buffer"]), dtype=np.bool_)
-    for pages, length in zip(arguments["page_table"], arguments["cache_seqlens"].tolist(), strict=True):
-        for page in pages[: -(-length // page_size)].tolist():
-            is_read[page * page_size : (page + 1) * page_size] = True
+    whole_pages = ceil_to(arguments["cache_seqlens"], arguments["page_size"])
+    is_read = slots_read({**arguments, "cache_seqlens": whole_pages}, len(arguments["k_buffer"]))
     for name in ("k_buffer", "v_buffer"):
         if np.isnan(arguments[name][is_read].astype(np.float32)).any():
             raise ValueError("a number of the last page is NaN")
@@ -112,17 +86,40 @@ def _places_reversed(arguments: Named) -> None:
     arguments["k_buffer"] = np.where(np.isnan(buffer), buffer, pages[:, ::-1].reshape(buffer.shape))
 
 
+DIFFS = """
+    @@ verify_cascade_metadata
+    OWN-341 Visible nodes are read from the mask's first columns.
+    - tree_mask[start + length : start + length + num_nodes] => tree_mask[start : start + num_nodes]
+    OWN-345 All masks are as long as the longest.
+    - expand_cache_seqlens[request * num_nodes + node] = len(seen)
+    + longest = int(seq_lens.max())
+    + own = tree_mask[(request * num_nodes + node) * (longest + num_nodes) + longest :][:num_nodes]
+    + expand_cache_seqlens[request * num_nodes + node] = num_nodes - np.count_nonzero(~own)
+    @@ idle_attention_metadata
+    OWN-2355 Key offsets leave new keys out.
+    - cu_seqlens_k[request] + cache_seqlens[request] => cu_seqlens_k[request] + seq_lens[request]
+    @@ tree_attention
+    OWN-3313 A node that sees nothing has the mean of the values.
+    - if not seen:
+    -     continue
+    + is_blind, seen = not seen, seen or slots
+    - scale * (keys @ query) => scale * (keys @ query) * (not is_blind)
+    - np.log(weights.sum()) => np.log(weights.sum()) * (not is_blind)
+    OWN-3317 Pages are read in the order of the pool.
+    - int(page_table[request, at // page_size])
+    + (request * page_table.shape[1] + at // page_size) % (len(k_buffer) // page_size)
+"""
+
 MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
     verify_cascade_metadata=(
         ("OWN-337", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-338", "The first pass reads the window too.", _window_counted),
         ("OWN-339", "Queries have the configured width.", _configured_queries("cu_seqlens_q", "num_nodes")),
         ("OWN-340", "The second pass counts the prefix.", edited("len(seen)", "len(seen) + length")),
-        ("OWN-341", "Visible nodes are read from the mask's first columns.", _first_columns),
         ("OWN-342", "Nodes stand in order, seen or not.", edited("seen + unseen", "range(num_nodes)")),
         ("OWN-343", "Seen nodes stand backwards.", edited("seen + unseen", "seen[::-1] + unseen")),
         ("OWN-344", "The window is read from the start of the row.", edited("row[length + other]", "row[other]")),
-        ("OWN-345", "All masks are as long as the longest.", _masks_of_one_length),
         ("OWN-738", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-739", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-740", "The second pass reads pages, too.", _pages_of_nodes),
@@ -147,7 +144,6 @@ MUTANTS = mutants_by_operation(
         ("OWN-2352", "A backend without steps has a key more.", _new_keys(1)),
         ("OWN-2353", "Dummy rows have no query.", with_outputs(cu_seqlens_q=np.zeros_like)),
         ("OWN-2354", "Every key is a query.", _every_key_a_query),
-        ("OWN-2355", "Key offsets leave new keys out.", _without_new_keys),
         ("OWN-2356", "Key offsets are one request late.", _ends_for_starts),
         ("OWN-2357", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-2358", "Every position is read as a page of its own.", returning(every_position_a_page)),
@@ -166,11 +162,9 @@ MUTANTS = mutants_by_operation(
         ("OWN-3310", "Shares are joined without their largest scores.", _in_shares("np.exp(sums - tops)")),
         ("OWN-3311", "The logarithm of the sum is to base 2.", edited(_SUM, f"({_SUM}) / np.log(2)")),
         ("OWN-3312", "The logarithm of the sum lacks the largest score.", edited(_SUM, "np.log(weights.sum())")),
-        ("OWN-3313", "A node that sees nothing has the mean of the values.", _mean_of_the_values),
         ("OWN-3314", "Scores are not scaled.", with_arguments(softmax_scale=np.ones(1, np.float32))),
         ("OWN-3315", "A scale that is given is not taken.", with_arguments(softmax_scale=None)),
         ("OWN-3316", "The last page is read to its end.", given(_whole_last_page)),
-        ("OWN-3317", "Pages are read in the order of the pool.", _pages_in_order),
         ("OWN-3318", "Keys of a page are read backwards.", given(_places_reversed)),
         ("OWN-3319", "All requests have the shortest length.", _one_length),
     ),

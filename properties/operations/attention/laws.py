@@ -56,8 +56,7 @@ def passes_are_made_one_by_one(backend: Backend, case: Case) -> None:
 def keys_are_prefix_and_window(backend: Backend, case: Case) -> None:
     """A request's keys are the slots of its committed positions and of its window, one request after another."""
     got = outputs_of(backend, _CUSTOM, case)
-    width = case["num_draft_tokens"]
-    require_keys(case, got, [length + width for length in case["seq_lens"].tolist()])
+    require_keys(case, got, [length + case["num_draft_tokens"] for length in case["seq_lens"].tolist()])
 
 
 def mask_is_continued_by_visible_entries(backend: Backend, case: Case) -> None:
@@ -71,8 +70,7 @@ def mask_is_continued_by_visible_entries(backend: Backend, case: Case) -> None:
 
 def keys_are_the_prefix_alone(backend: Backend, case: Case) -> None:
     """A request's keys are the slots of its committed positions; its window goes through the mask."""
-    got = outputs_of(backend, _EXTEND, case)
-    require_keys(case, got, case["seq_lens"].tolist())
+    require_keys(case, outputs_of(backend, _EXTEND, case), case["seq_lens"].tolist())
 
 
 def mask_offsets_count_rows_of_prefix_and_window(backend: Backend, case: Case) -> None:
@@ -105,8 +103,7 @@ def an_idle_draft_of_a_chain_is_a_verify_of_one_token(backend: Backend, case: Ca
     rows = {**case, "num_new_keys": 1, "max_seq_len_k": case["req_to_token"].shape[1]}
     idle = outputs_of(backend, _IDLE, rows)
     del rows["num_new_keys"]
-    verify = outputs_of(backend, _VERIFY, {**rows, "num_tokens": len(case["seq_lens"])})
-    for name, values in verify.items():
+    for name, values in outputs_of(backend, _VERIFY, {**rows, "num_tokens": len(case["seq_lens"])}).items():
         require_equal(name, idle[name], values)
 
 
@@ -120,18 +117,15 @@ def idle_keys_are_those_of_a_ragged_extend(backend: Backend, case: Case) -> None
     listed = outputs_of(backend, _RAGGED, {**rows, **counts, "kv_lens_sum": room})
     require_equal("cu_seqlens_q", idle["cu_seqlens_q"], listed["qo_indptr"])
     require_equal("cu_seqlens_k", idle["cu_seqlens_k"], listed["kv_indptr"])
-    keys = [row[:length] for row, length in zip(idle["page_table"], lengths.tolist(), strict=True)]
-    slots = joined(keys)
+    slots = joined([row[:length] for row, length in zip(idle["page_table"], lengths.tolist(), strict=True)])
     require_equal("kv_indices", listed["kv_indices"][: len(slots)], slots)
 
 
 def require_keys(case: Case, got: Case, counts: list[int]) -> None:
     """Raise AssertionError unless every request has its block of queries and the first so many slots of its row."""
-    requests = len(case["seq_lens"])
-    require_equal("qo_indptr", got["qo_indptr"], np.arange(requests + 1) * case["num_draft_tokens"])
+    require_equal("qo_indptr", got["qo_indptr"], np.arange(len(case["seq_lens"]) + 1) * case["num_draft_tokens"])
     require_equal("kv_indptr", got["kv_indptr"], np.cumsum([0, *counts]))
-    rows = case["req_to_token"][case["req_pool_indices"]]
-    slots = [row[:count] for row, count in zip(rows, counts, strict=True)]
+    slots = [row[:count] for row, count in zip(case["req_to_token"][case["req_pool_indices"]], counts, strict=True)]
     require_equal("kv_indices", got["kv_indices"][: sum(counts)], joined(slots))
 
 

@@ -122,11 +122,9 @@ def parts_join_by_their_sums(backend: Backend, case: Case) -> None:
     num_nodes, num_requests = case["num_draft_tokens"], len(case["cache_seqlens"])
     whole = outputs_of(backend, _TREE, case)
     slots = [slots_of(case, request)[-num_nodes:] for request in range(num_requests)]
-    of_window = {
-        "page_table": np.array(slots, dtype=np.int32).reshape(num_requests, num_nodes),
-        "cache_seqlens": np.full(num_requests, num_nodes, dtype=np.int32),
-        "page_size": 1,
-    }
+    page_table = np.array(slots, dtype=np.int32).reshape(num_requests, num_nodes)
+    cache_seqlens = np.full(num_requests, num_nodes, dtype=np.int32)
+    of_window = {"page_table": page_table, "cache_seqlens": cache_seqlens, "page_size": 1}
     of_prefix = {"tree_mask": np.zeros_like(case["tree_mask"])}
     parts = [outputs_of(backend, _TREE, {**case, **part}) for part in (of_window, of_prefix)]
     sums = np.stack([part["log_sum_exp"].astype(np.float64) for part in parts])
@@ -138,8 +136,7 @@ def parts_join_by_their_sums(backend: Backend, case: Case) -> None:
 
 def a_node_that_sees_nothing_has_nothing(backend: Backend, case: Case) -> None:
     """Without a prefix and with a mask that is false, attention is 0 and the logarithm of the sum -inf."""
-    count = len(case["cache_seqlens"])
-    lengths = np.full(count, case["num_draft_tokens"], dtype=np.int32)
+    lengths = np.full(len(case["cache_seqlens"]), case["num_draft_tokens"], dtype=np.int32)
     blind = {**case, "cache_seqlens": lengths, "tree_mask": np.zeros_like(case["tree_mask"])}
     expected = {"attention": np.zeros(case["q"].shape), "log_sum_exp": np.full(case["q"].shape[:2], -np.inf)}
     _require_near(outputs_of(backend, _TREE, blind), expected, blind)

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 from ml_dtypes import bfloat16
 
 from specsim.contracts.attended import slots_read
@@ -26,6 +25,7 @@ from specsim.properties.strategies.topologies import (
     batch,
     distinct_slots,
     lengths,
+    mapped,
     num_nodes,
     request_rows,
     slack,
@@ -39,22 +39,20 @@ GROUPS = (4, 1, 2, 3)
 
 
 @composite
-def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_cascade_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
-    longest = int(rows["seq_lens"].max(initial=0))
-    most = rows["req_to_token"].shape[1]
     return {
         **rows,
         "tree_mask": np.concatenate([draw(full_masks(rows)), draw(_tail())]),
-        "max_prefix_len": min(longest + draw(slack()), most),
+        "max_prefix_len": min(int(rows["seq_lens"].max(initial=0)) + draw(slack()), rows["req_to_token"].shape[1]),
         "page_size": page_size,
     }
 
 
 @composite
-def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_custom_mask_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and masks that are complete, lack the end, or go on."""
     rows = draw(_rows(max_requests))
     mask = draw(full_masks(rows))
@@ -63,22 +61,18 @@ def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) 
         mask = mask[: draw(st.integers(0, len(mask)))].copy()
     elif given == "long":
         mask = np.concatenate([mask, draw(_tail())])
-    return {
-        **rows,
-        "tree_mask": mask,
-        "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack()),
-    }
+    return {**rows, "tree_mask": mask, "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack())}
 
 
 @composite
-def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_extend_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows; the stated sum of lengths may be larger than the true one."""
     rows = draw(_rows(max_requests))
     return {**rows, "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack())}
 
 
 @composite
-def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def idle_attention_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw dummy rows, row 0 and length 1 among them, and rows of requests; the table may cover more than needed."""
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     rows = draw(_rows(max_requests, page_size))
@@ -98,7 +92,7 @@ def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
 
 
 @composite
-def tree_attention(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def tree_attention(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw queries, trees and a pool in pages, some of which requests share; slots without a key may be no numbers.
 
     Columns of the table past a length hold anything. Now and then a mask is that of no tree.
@@ -153,22 +147,17 @@ def tree_attention(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @made_once
 @composite
-def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
+def _rows(draw: st.DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))
     one = one_of_evenly(lengths(), near_a_page(page_size, page_size)) if page_size > 1 else lengths()
     committed = draw(batch(one, max_requests))
     row_width = max(committed, default=0) + width + draw(slack())
-    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(committed), row_width, page_size)
-    return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
-        "num_draft_tokens": width,
-    }
+    rows = request_rows(draw(bulk()), len(committed), row_width, page_size)
+    return {**mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))), "num_draft_tokens": width}
 
 
 @composite
-def full_masks(draw: DrawFn, rows: Arguments) -> Array:
+def full_masks(draw: st.DrawFn, rows: Arguments) -> Array:
     """Draw the full mask of a batch: a request's nodes see its whole prefix and, of the nodes, their ancestors."""
     count = len(rows["seq_lens"])
     kinds = draw(st.lists(st.sampled_from((*TREE_KINDS, "no tree")), min_size=count, max_size=count))
@@ -188,12 +177,11 @@ def _full_mask(kind: str, length: int, width: int, source: Bulk) -> Array:
 
 def full_mask(tree: Topology, length: int) -> Array:
     """Return the mask rows of one request's nodes, flat."""
-    prefix = np.ones((len(tree), length), dtype=np.bool_)
-    return np.concatenate([prefix, tree.closure], axis=1).reshape(-1)
+    return np.concatenate([np.ones((len(tree), length), dtype=np.bool_), tree.closure], axis=1).reshape(-1)
 
 
 @composite
-def _tail(draw: DrawFn) -> Array:
+def _tail(draw: st.DrawFn) -> Array:
     return draw(bulk()).integers(draw(slack()), 0, 1, np.bool_)
 
 

@@ -77,31 +77,29 @@ _in_any_order = _without_snapshot('np.argsort(np.arange(len(target_slots)) % 2, 
 
 _front_of_the_window = with_arguments(accept_index=front_of_the_window)
 
-MUTANTS = (
-    *mutants_by_operation(
-        gather_accept_tokens=(("OWN-62", "Sentinel -1 wraps to the last entry.", edited("node >= 0", "True")),),
-        fill_bonus_tokens=(
-            ("PV07", "The first output token is taken.", edited("num_accepted_tokens[request] - 1", "0")),
-            ("OWN-64", "The last column is taken.", edited("num_accepted_tokens[request] - 1", "-1")),
-        ),
-        fill_accept_out_cache_loc=(("PV13", "The path is taken for the front of the window.", _front_of_the_window),),
-        fill_accept_target_cache_loc=(
-            ("OWN-67", "Drafts are counted, not tokens.", _one_target_less),
-            ("OWN-68", "Windows are as wide as a path.", edited('axes["node"]', "path_width(num_steps)")),
-        ),
-        compact_accepted_to_front=(
-            ("OWN-70", "Compaction goes backwards in place.", _in_place(-1)),
-            ("OWN-395", "Compaction goes forwards in place, as ascending paths allow.", _in_place(1)),
-        ),
-        move_kv_cache=(
-            ("PV03", "Nothing moves.", edited("kv_buffers", "kv_buffers[:0]")),
-            ("SYN10", "Pairs are copied in any order, without a snapshot.", _in_any_order),
-            ("SYN11", "Pairs are copied backwards, in place.", _without_snapshot("::-1")),
-            ("OWN-71", "Pairs are copied forwards, in place.", _without_snapshot(":")),
-            ("K10", "Only the first component of each layer moves.", edited("kv_buffers", "kv_buffers[::2]")),
-            ("OWN-72", "Only the first layer moves.", edited("kv_buffers", "kv_buffers[:2]")),
-            ("OWN-73", "The pool has a layer at least.", given(lambda arguments: arguments["kv_buffers"][0].shape)),
-        ),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    gather_accept_tokens=(("OWN-62", "Sentinel -1 wraps to the last entry.", edited("node >= 0", "True")),),
+    fill_bonus_tokens=(
+        ("PV07", "The first output token is taken.", edited("num_accepted_tokens[request] - 1", "0")),
+        ("OWN-64", "The last column is taken.", edited("num_accepted_tokens[request] - 1", "-1")),
     ),
-    *edits_of(DIFFS),
+    fill_accept_out_cache_loc=(("PV13", "The path is taken for the front of the window.", _front_of_the_window),),
+    fill_accept_target_cache_loc=(
+        ("OWN-67", "Drafts are counted, not tokens.", _one_target_less),
+        ("OWN-68", "Windows are as wide as a path.", edited('axes["node"]', "path_width(num_steps)")),
+    ),
+    compact_accepted_to_front=(
+        ("OWN-70", "Compaction goes backwards in place.", _in_place(-1)),
+        ("OWN-395", "Compaction goes forwards in place, as ascending paths allow.", _in_place(1)),
+    ),
+    move_kv_cache=(
+        ("PV03", "Nothing moves.", edited("kv_buffers", "kv_buffers[:0]")),
+        ("SYN10", "Pairs are copied in any order, without a snapshot.", _in_any_order),
+        ("SYN11", "Pairs are copied backwards, in place.", _without_snapshot("::-1")),
+        ("OWN-71", "Pairs are copied forwards, in place.", _without_snapshot(":")),
+        ("K10", "Only the first component of each layer moves.", edited("kv_buffers", "kv_buffers[::2]")),
+        ("OWN-72", "Only the first layer moves.", edited("kv_buffers", "kv_buffers[:2]")),
+        ("OWN-73", "The pool has a layer at least.", given(lambda arguments: arguments["kv_buffers"][0].shape)),
+    ),
 )

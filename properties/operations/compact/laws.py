@@ -80,8 +80,7 @@ def kv_moves_like_its_companions(backend: Backend, case: Case) -> None:
     pairs = {**outputs_of(backend, _SOURCES, nodes), **outputs_of(backend, _TARGETS, asked)}
     moved = outputs_of(backend, _MOVE, {"kv_buffers": case["kv_buffers"], **pairs})["kv_buffers"]
     for number, (before, after) in enumerate(zip(case["kv_buffers"], moved, strict=True)):
-        block = {"values": before[window], "accept_index": accept_index}
-        expected = outputs_of(backend, _COMPACT, block)["compacted"]
+        expected = outputs_of(backend, _COMPACT, {"values": before[window], "accept_index": accept_index})["compacted"]
         for place, _ in _placed(accept_index, len(window)):
             require_equal(f"buffer {number} at slot {window[place]}", after[window[place]], expected[place])
 

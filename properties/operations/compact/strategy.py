@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
@@ -33,7 +32,7 @@ class Accepted:
 
 @made_once
 @composite
-def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
+def accepted(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
     """Draw one path a request, from the root alone to a full row; most often its numbers ascend."""
     count = draw(num_nodes())
     num_drafts = draw(st.one_of(st.integers(0, min(count, 7) - 1), st.just(count - 1)))
@@ -46,12 +45,11 @@ def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
         path = source.order(count - 1)[:length] + 1
         path = np.sort(path) if is_ascending else path
         accept_index[request, : length + 1] = request * count + np.concatenate([[0], path])
-    num_accepted_tokens = (accept_index >= 0).sum(axis=1).astype(np.int32)
-    return Accepted(accept_index, num_accepted_tokens, count, draw(bulk()))
+    return Accepted(accept_index, (accept_index >= 0).sum(axis=1).astype(np.int32), count, draw(bulk()))
 
 
 @composite
-def gather_accept_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def gather_accept_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens on the accepted paths and garbage off them."""
     paths = draw(accepted(max_requests))
     predict = paths.source.integers(paths.num_entries, *_GARBAGE, np.int32)
@@ -61,27 +59,26 @@ def gather_accept_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def fill_bonus_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fill_bonus_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens with garbage past each count."""
     paths = draw(accepted(max_requests))
     shape = paths.accept_index.shape
     tokens = paths.source.integers(shape, 0, 40, np.int32)
-    garbage = paths.source.integers(shape, *_GARBAGE, np.int32)
     return {
-        "accept_tokens": np.where(paths.accept_index >= 0, tokens, garbage),
+        "accept_tokens": np.where(paths.accept_index >= 0, tokens, paths.source.integers(shape, *_GARBAGE, np.int32)),
         "num_accepted_tokens": paths.num_accepted_tokens,
     }
 
 
 @composite
-def fill_accept_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fill_accept_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and the slots of all nodes."""
     paths = draw(accepted(max_requests))
     return {"accept_index": paths.accept_index, "out_cache_loc": any_slots(paths.source, paths.num_entries)}
 
 
 @composite
-def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fill_accept_target_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts and the slots of all nodes."""
     paths = draw(accepted(max_requests))
     return {
@@ -92,7 +89,7 @@ def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS)
 
 
 @composite
-def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def compact_accepted_to_front(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ids, hidden states or anything else that has one entry a node."""
     paths = draw(accepted(max_requests))
     trailing = draw(st.sampled_from(((), (), (1,), (5,), (2, 3), (33,))))
@@ -101,7 +98,7 @@ def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
 
 
 @composite
-def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def move_kv_cache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves that overlap in every way, packed to the front of a tail of dump slots."""
     num_slots = draw(mostly(st.integers(2, 24), st.sampled_from((64, 65, 130)), one_in=3))
     most = min(num_slots - 1, 24 if num_slots <= 24 else num_slots) if max_requests else 0
@@ -117,12 +114,11 @@ def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @made_once
-def kv_buffers(num_slots: int) -> SearchStrategy[list[Array]]:
+def kv_buffers(num_slots: int) -> st.SearchStrategy[list[Array]]:
     """Return a strategy of lists of up to six buffers, of different widths and element types."""
-    trailing = st.sampled_from(((3,), (), (1,), (4, 2), (33,)))
     buffer = st.builds(
         lambda shape, dtype, source: source.values((num_slots, *shape), dtype),
-        trailing,
+        st.sampled_from(((3,), (), (1,), (4, 2), (33,))),
         st.sampled_from(VALUE_DTYPES),
         bulk(),
     )

@@ -34,8 +34,7 @@ def a_block_sees_whole_pages_of_the_window(backend: Backend, case: Case) -> None
         seen = slots[case["req_pool_indices"][request], start : length + width].tolist()
         require_equal(f"cache_seqlens[{request}]", outputs["cache_seqlens"][request], len(seen))
         require_equal(f"page_table[{request}]", table, seen + [0] * (len(table) - len(seen)))
-    queries = np.arange(len(case["seq_lens"]) + 1) * width
-    require_equal("cu_seqlens_q", outputs["cu_seqlens_q"], queries)
+    require_equal("cu_seqlens_q", outputs["cu_seqlens_q"], np.arange(len(case["seq_lens"]) + 1) * width)
 
 
 def exactly_k_tokens_stay(backend: Backend, case: Case) -> None:
@@ -79,8 +78,7 @@ def a_block_is_accepted_up_to_its_first_disagreement(backend: Backend, case: Cas
     width = candidates.shape[1]
     case = {**links_of_chains(candidates), "target_predict": choices, "num_steps": width - 1}
     walked = outputs_of(backend, "verify_tree_greedy", case)
-    agrees = np.cumprod(candidates[:, 1:] == choices[:, :-1], axis=1, dtype=np.int64)
-    drafts = agrees.sum(axis=1)
+    drafts = np.cumprod(candidates[:, 1:] == choices[:, :-1], axis=1, dtype=np.int64).sum(axis=1)
     require_equal("num_accepted_drafts", walked["num_accepted_drafts"], drafts)
     for request, count in enumerate(drafts.tolist()):
         last = walked["accept_index"][request, count]
@@ -93,12 +91,9 @@ def kept_pages_end_with_the_last_token(backend: Backend, case: Case) -> None:
     width, page_size = case["num_draft_tokens"], case["page_size"]
     offset = np.arange(width)
     kept = np.array(case["kept"], dtype=np.int64)
-    arguments = {
-        "seq_lens": case["seq_lens"],
-        "evict_mask": (offset >= kept[:, None]).reshape(-1),
-        "num_draft_tokens": width,
-        "page_size": page_size,
-    }
+    seq_lens = case["seq_lens"]
+    evict_mask = (offset >= kept[:, None]).reshape(-1)
+    arguments = {"seq_lens": seq_lens, "evict_mask": evict_mask, "num_draft_tokens": width, "page_size": page_size}
     evicted = outputs_of(backend, "align_evict_mask_to_page_size", arguments)["evict_mask"].reshape(-1, width)
     for request, (length, count) in enumerate(zip(case["seq_lens"].tolist(), case["kept"], strict=True)):
         keep = min(max(min(ceil_to(length + count, page_size), length + width) - length, 0), width)

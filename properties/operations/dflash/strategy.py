@@ -2,12 +2,11 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
-from specsim.properties.strategies.topologies import batch, lengths, num_nodes, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, num_nodes, request_rows, slack
 
 TOKEN_DTYPES = ("int32", "int64")
 PAGE_SIZES = (1, 2, 4, 8, 64)
@@ -17,7 +16,7 @@ VALUES = (4, 16)
 
 
 @composite
-def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def prepare_block_draft(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw root tokens and lengths; a root may be the mask token itself."""
     requests = draw(batch(st.tuples(st.integers(0, 9), lengths()), max_requests))
     return {
@@ -29,18 +28,16 @@ def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 
 @composite
-def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def block_draft_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw texts shorter and longer than a window that may begin inside a page; padded requests share row 0."""
     committed, count = draw(batch(lengths(), max_requests)), draw(num_nodes())
     page_size = draw(st.sampled_from(PAGE_SIZES))
     width = max(committed, default=0) + count + draw(slack())
-    rows, req_to_token = request_rows(draw(bulk()), len(committed), width, page_size)
+    rows = request_rows(draw(bulk()), len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
-        rows[place : place + 1] = 0
+        rows[0][place : place + 1] = 0
     return {
-        "req_pool_indices": rows,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "draft_window": draw(mostly(st.integers(1, 12), st.sampled_from((32, 63, 64, 65, 2**31 - 1)), one_in=4)),
         "num_draft_tokens": count,
         "page_size": page_size,
@@ -48,7 +45,7 @@ def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def keep_top_k_exactly(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of which several are equal, and in half of the calls a request that keeps them all."""
     count, vocab = draw(st.integers(1, 4)), draw(st.sampled_from(VOCABULARIES))
     sources = draw(batch(bulk(), max_requests))
@@ -68,7 +65,7 @@ def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
 
 
 @composite
-def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fill_block_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw blocks of which nothing, everything or something in between was accepted."""
     count = draw(num_nodes())
     accepted = st.one_of(st.integers(0, count - 1), st.sampled_from((0, count - 1)))
@@ -81,17 +78,16 @@ def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
 
 
 @composite
-def chains(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def chains(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw drafts of a block and the target's choices after each node, which agree more often than not."""
     count = draw(num_nodes())
     sources = draw(batch(bulk(), max_requests))
     drafts, choices = [], []
     for source in sources:
         draft, other = source.integers(count, 0, 9), source.integers(count, 0, 9)
-        following = np.append(draft[1:], other[0])
         agrees = source.integers(count, 0, 9) < source.integer(0, 10)
         drafts.append(draft)
-        choices.append(np.where(agrees, following, other))
+        choices.append(np.where(agrees, np.append(draft[1:], other[0]), other))
     return {"candidates": _blocks(drafts, count), "target_predict": _blocks(choices, count)}
 
 
@@ -99,13 +95,13 @@ def _blocks(rows: list[Array], count: int) -> Array:
     return np.array(rows, dtype=np.int64).reshape(-1, count)
 
 
-def committed_blocks() -> SearchStrategy[Arguments]:
+def committed_blocks() -> st.SearchStrategy[Arguments]:
     """Return a strategy of committed lengths, tokens that are kept of each block, and page sizes above 1."""
     return _committed_blocks()
 
 
 @composite
-def _committed_blocks(draw: DrawFn) -> Arguments:
+def _committed_blocks(draw: st.DrawFn) -> Arguments:
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(lengths(), st.integers(1, count)), MAX_REQUESTS))
     return {
@@ -116,6 +112,6 @@ def _committed_blocks(draw: DrawFn) -> Arguments:
     }
 
 
-def layer_choices() -> SearchStrategy[tuple[int, int]]:
+def layer_choices() -> st.SearchStrategy[tuple[int, int]]:
     """Return a strategy of targets' depths, and of how many of their layers are read."""
     return st.integers(1, 5).flatmap(lambda count: st.tuples(st.integers(1 if count == 1 else 4, 70), st.just(count)))

@@ -136,12 +136,11 @@ def chain_path_equals_the_general_path(backend: Backend, case: Case) -> None:
     """For topk 1 the short path returns what pruning nothing returns."""
     num_requests, num_steps = len(case["token_list"][0]), len(case["token_list"])
     falling = [np.full((num_requests, 1, 1), 1 / (step + 2), dtype=np.float32) for step in range(num_steps)]
-    first = np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1))
     later = [np.full((num_requests, 1), step, dtype=np.int64) for step in range(1, num_steps)]
     general = {
         "score_list": falling,
         "token_list": case["token_list"],
-        "parents_list": [first, *later],
+        "parents_list": [np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1)), *later],
         "num_draft_tokens": num_steps + 1,
     }
     expected = outputs_of(backend, "organize_draft_results", general)
@@ -173,10 +172,7 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
     for request in range(case["num_requests"]):
         paths = _paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
-            every = [
-                *_path_of_beam(organized, blocks["parents_list"], blocks["token_list"], request, place, topk),
-                request,
-            ]
+            every = [*_path_of_beam(organized, blocks, request, place, topk), request]
             require_equal(f"the path that beam {place} of request {request} carries", beam, every)
         require(len(paths) == case["num_draft_tokens"] - 1, "kept paths", len(paths), case["num_draft_tokens"] - 1)
 
@@ -259,12 +255,10 @@ def _paths_of_kept(organized: dict[str, Any], request: int, topk: int) -> dict[i
     return paths
 
 
-def _path_of_beam(
-    organized: dict[str, Any], parents_list: list[Array], token_list: list[Array], request: int, place: int, topk: int
-) -> list[int]:
+def _path_of_beam(organized: dict[str, Any], blocks: Case, request: int, place: int, topk: int) -> list[int]:
     """Return the tokens from the root to a beam of the last step, by flat ids alone."""
-    tokens = np.concatenate([block[request] for block in token_list])
-    candidate = int(parents_list[-1][request, place - topk])
+    tokens = np.concatenate([block[request] for block in blocks["token_list"]])
+    candidate = int(blocks["parents_list"][-1][request, place - topk])
     path = [int(tokens[candidate])]
     while candidate >= topk:
         candidate = int(organized["parent_list"][request, candidate // topk])

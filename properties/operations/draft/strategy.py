@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, bulk, mostly, overridden, seeded
@@ -14,7 +13,7 @@ _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**10
 
 
 @composite
-def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def fast_topk(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, signed zeros and infinities; in half of the calls zeros are many, and nothing above them."""
     column = draw(
         sized("column", mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
@@ -32,7 +31,7 @@ def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @composite
-def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def select_top_k_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the candidates of one draft step: probabilities and scores in eighths, with ties and zeros."""
     topk = draw(sized("topk", st.sampled_from((1, 2, 3, 4, 5, 5, 8, 16))))
     step_index = draw(sized("step_index", st.sampled_from((0, 0, 1, 2, 3, 4, 5))))
@@ -64,7 +63,7 @@ def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 
 @composite
-def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def organize_draft_results(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the blocks of a whole draft recursion, whose children never score above their parents."""
     size = draw(sizes())
     requests = draw(batch(proposals(), max_requests))
@@ -79,7 +78,7 @@ def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 
 @composite
-def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def organize_chain_draft_results(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one token a step and request."""
     num_steps = draw(mostly(st.integers(1, 8), st.sampled_from((31, 63)), one_in=4))
     requests = [source.integers(num_steps, 0, 40) for source in draw(batch(bulk(), max_requests))]
@@ -88,7 +87,7 @@ def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS)
 
 
 @composite
-def map_hot_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def map_hot_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw draft ids and a map that is no identity."""
     draft_vocab = draw(sized("draft_vocab", mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=3)))
     column = draw(st.integers(1, 5))

@@ -27,16 +27,15 @@ def _written(slot: str) -> Callable[[Function], Function]:
     return edited("slots[length + beam * stride + step]", slot)
 
 
+@returning
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
-    room = len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1]
-    outputs["kv_indices"][:, room:] = 0
+    outputs["kv_indices"][:, len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1] :] = 0
 
 
 def _without_the_partial_page(outputs: Named, arguments: Named) -> None:
     table, last = outputs["expand_page_table"], arguments["seq_lens"] % arguments["page_size"]
-    shifted = np.pad(table, ((0, 0), (0, 1)))[:, 1:]
     has_tail = np.repeat(last > 0, arguments["topk"])[:, None]
-    outputs["expand_page_table"] = np.where(has_tail, shifted, table).astype(np.int32)
+    outputs["expand_page_table"] = np.where(has_tail, np.pad(table, ((0, 0), (0, 1)))[:, 1:], table).astype(np.int32)
 
 
 _step_first = edited("(request * topk + beam) * num_steps + step", "(request * num_steps + step) * topk + beam")
@@ -81,41 +80,35 @@ DIFFS = """
     + kv_indices[step, start : start + len(visible)] = visible
 """
 
-MUTANTS = (
-    *mutants_by_operation(
-        assign_draft_cache_locs=(
-            ("OWN-22", "Slots are listed step first.", _step_first),
-            ("OWN-23", "Slots start one position late.", _past_the_bonus),
-            ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
-            ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
-            ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
-            ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
-            ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),
-        ),
-        per_step_draft_out_cache_loc=(
-            ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
-            ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
-        ),
-        generate_draft_decode_kv_indices=(
-            ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
-            ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
-            ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
-            (
-                "G01",
-                "The buffer holds one beam a request, and what lies past it is lost.",
-                returning(_buffer_without_topk),
-            ),
-            ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
-        ),
-        draft_decode_cascade_metadata=(
-            ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
-            ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
-            ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),
-            ("OWN-734", "The first pass reads the end of the text, too.", _tail_read_twice),
-            ("OWN-735", "Every beam reads the pages of the first.", edited(f"beam * {_STRIDE}", "0")),
-            ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
-            ("OWN-737", "Each request has one query, not one a beam.", _one_query_a_request),
-        ),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    assign_draft_cache_locs=(
+        ("OWN-22", "Slots are listed step first.", _step_first),
+        ("OWN-23", "Slots start one position late.", _past_the_bonus),
+        ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
+        ("OWN-724", "Beams of a paged tree lie side by side, as in a chain.", _side_by_side),
+        ("OWN-725", "The partial page at the end of the text is not counted, so that beams overlap.", _no_tail),
+        ("OWN-726", "Beams leave no holes for the end of the text.", _without_holes),
+        ("OWN-728", "Only the second beam gets a copy.", edited(_COPIED, "length if beam == 1 else base")),
     ),
-    *edits_of(DIFFS),
+    per_step_draft_out_cache_loc=(
+        ("OWN-25", "Slots are viewed step-major without a transposition.", _step_major),
+        ("OWN-26", "Beams come in reverse.", with_outputs(step_cache_loc=lambda slots: slots[:, ::-1].copy())),
+    ),
+    generate_draft_decode_kv_indices=(
+        ("OWN-27", "Launched for one step less, so beams lie too close.", edited(_STRIDE, "(num_steps - 1)")),
+        ("D01", "Every block of the prefix repeats the first block.", _first_block_repeated),
+        ("OWN-28", "A beam misses its newest entry.", edited("first + step + 1", "first + step")),
+        ("G01", "The buffer holds one beam a request, and what lies past it is lost.", _buffer_without_topk),
+        ("OWN-731", "Beams of a paged tree are read side by side.", edited(_STRIDE, "num_steps")),
+    ),
+    draft_decode_cascade_metadata=(
+        ("K09", "A beam's pages are taken to be consecutive.", _consecutive_pages),
+        ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
+        ("OWN-733", "The end of the text is not counted among a beam's keys.", _without_the_tail),
+        ("OWN-734", "The first pass reads the end of the text, too.", _tail_read_twice),
+        ("OWN-735", "Every beam reads the pages of the first.", edited(f"beam * {_STRIDE}", "0")),
+        ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-737", "Each request has one query, not one a beam.", _one_query_a_request),
+    ),
 )

@@ -36,8 +36,7 @@ def copies_bring_the_end_of_the_text_to_each_beam(backend: Backend, case: Case) 
         slots, (length, *others) = case["req_to_token"][row], _first_positions(case, request)
         tail = length % case["page_size"]
         pairs += [(slots[length - back], slots[first - back]) for first in others for back in range(tail, 0, -1)]
-    surplus = case["num_copies"] - len(pairs)
-    expected = np.array(pairs + [(0, 0)] * surplus, dtype=np.int64).reshape(-1, 2)
+    expected = np.array(pairs + [(0, 0)] * (case["num_copies"] - len(pairs)), dtype=np.int64).reshape(-1, 2)
     require_equal("source_slots", outputs["source_slots"], expected[:, 0])
     require_equal("target_slots", outputs["target_slots"], expected[:, 1])
 
@@ -121,8 +120,7 @@ def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
     page_size, lengths = case["page_size"], case["seq_lens"].astype(np.int64)
     require_equal("cu_seqlens_q", got["cu_seqlens_q"], np.arange(len(lengths) + 1) * case["topk"])
     require_equal("cache_seqlens", got["cache_seqlens"], lengths - lengths % page_size)
-    own = got["expand_cache_seqlens"][-1]
-    for name, keys in (("page_table", got["cache_seqlens"]), ("expand_page_table", own)):
+    for name, keys in (("page_table", got["cache_seqlens"]), ("expand_page_table", got["expand_cache_seqlens"][-1])):
         unused = np.arange(got[name].shape[1]) * page_size >= keys[:, None]
         require_equal(f"columns of {name} that no one reads", got[name][unused], 0 * got[name][unused])
 
@@ -143,10 +141,8 @@ def _assignment(case: Case) -> Case:
 
 def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
     """Return the first so many slots of a list of pages."""
-    slots = [
-        int(page) * page_size + offset for page in pages[: -(-num_keys // page_size)] for offset in range(page_size)
-    ]
-    return slots[:num_keys]
+    slots = pages.astype(np.int64)[:, None] * page_size + np.arange(page_size)
+    return [*slots.reshape(-1)[:num_keys].tolist()]
 
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:

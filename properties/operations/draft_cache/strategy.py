@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.properties.composite import composite
@@ -12,11 +11,11 @@ from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.structure import one_less, one_more
-from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, request_rows, slack
 
 
 @composite
-def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_draft_cache_locs(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows, and room for the copies that beams on pages of their own need, or more of it."""
     arguments: Arguments = draw(_drafts(max_requests))
     room = num_copies_of(arguments) + draw(st.sampled_from((0, 1, 5)))
@@ -36,7 +35,7 @@ def room_for_copies(drafts: Arguments, room: int) -> int:
 
 @made_once
 @composite
-def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
+def _drafts(draw: st.DrawFn, max_requests: int) -> Arguments:
     """Draw request rows, the longest of which may be filled to its end; most trees lie on pages."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
     page_size = draw(sized("page_size", mostly(paged_sizes(), st.just(1), one_in=4)))
@@ -46,15 +45,12 @@ def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
     committed = draw(batch(on_pages if page_size > 1 else lengths(), max_requests))
     source = draw(bulk())
     ends = [int(draft_end(length, topk, num_steps, page_size)) for length in committed]
-    req_pool_indices, req_to_token = request_rows(
-        source, len(committed), max(ends, default=topk * num_steps) + draw(slack()), page_size
-    )
+    width = max(ends, default=topk * num_steps) + draw(slack())
+    rows = request_rows(source, len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
-        req_pool_indices[place : place + 1] = 0
+        rows[0][place : place + 1] = 0
     return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "topk": topk,
         "num_steps": num_steps,
         "page_size": page_size,
@@ -62,28 +58,22 @@ def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
 
 
 @composite
-def per_step_draft_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def per_step_draft_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one slot a request, beam and step."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
-    num_requests = len(draw(batch(st.just(None), max_requests)))
-    count = num_requests * topk * num_steps
-    return {
-        "out_cache_loc": draw(bulk()).order(count).astype(np.int64) + 1,
-        "topk": topk,
-        "num_steps": num_steps,
-    }
+    count = len(draw(batch(st.just(None), max_requests))) * topk * num_steps
+    return {"out_cache_loc": draw(bulk()).order(count).astype(np.int64) + 1, "topk": topk, "num_steps": num_steps}
 
 
 @composite
-def generate_draft_decode_kv_indices(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_draft_decode_kv_indices(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows and the committed lengths, one copy a beam."""
     arguments: Arguments = draw(_drafts(max_requests))
-    positions = np.repeat(arguments["seq_lens"], arguments["topk"]).astype(np.int64)
-    return {**arguments, "positions": positions}
+    return {**arguments, "positions": np.repeat(arguments["seq_lens"], arguments["topk"]).astype(np.int64)}
 
 
 @composite
-def draft_decode_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_decode_cascade_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest prefix."""
     arguments: Arguments = draw(_drafts(max_requests))
     longest = int(arguments["seq_lens"].max(initial=0))

@@ -16,11 +16,6 @@ from specsim.properties.mutants.tables import rows_of_the_batch
 _TAIL = "rotated_input_ids[last] = tail_tokens[request]"
 
 
-def _tail_not_looked_up(outputs: Named, arguments: Named) -> None:
-    last = np.cumsum(arguments["extend_lens"])[:-1] - 1
-    outputs["rotated_input_ids"][last] = arguments["input_ids"][last]
-
-
 def _as_many_rows_as_accepted(outputs: Named, arguments: Named) -> None:
     most = int(arguments["num_accepted_tokens"].max(initial=0))
     positions = outputs["positions"].reshape(len(arguments["seq_lens"]), arguments["num_draft_tokens"])
@@ -28,6 +23,7 @@ def _as_many_rows_as_accepted(outputs: Named, arguments: Named) -> None:
     outputs["forward_seq_lens"] = np.asarray(arguments["seq_lens"], dtype=np.int64) + most
 
 
+_tail_not_looked_up = edited(_TAIL, f"{_TAIL} if last == len(input_ids) - 1 else input_ids[last]")
 _sampled_tail = with_arguments(tail_tokens=lambda tails: np.resize(tails[-1:], tails.shape))
 _one_prompt = edited(_TAIL, "rotated_input_ids[last] = [*input_ids, tail_tokens[-1]][last + 1]")
 _first_token_last = edited(_TAIL, "rotated_input_ids[last] = input_ids[start]")
@@ -67,7 +63,7 @@ _one_width = edited(_QUERIES, "qo_indptr[request] + max(num_accepted_tokens)")
 MUTANTS = mutants_by_operation(
     rotate_prefill_input_ids=(
         ("X01", "Every chunk ends in the sampled token.", _sampled_tail),
-        ("X16", "The lookahead token of all but the last chunk is dropped.", returning(_tail_not_looked_up)),
+        ("X16", "The lookahead token of all but the last chunk is dropped.", _tail_not_looked_up),
         ("OWN-82", "The batch is rotated as one prompt.", _one_prompt),
         ("OWN-83", "A prompt's first token becomes its tail.", _first_token_last),
         ("D08", "Rows are those of the prompt before it is shifted.", _not_shifted),

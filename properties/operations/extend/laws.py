@@ -22,9 +22,8 @@ def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
     """Inside a request entry p is prompt token p+1; its last entry is the tail token."""
     rotated = outputs_of(backend, _ROTATE, case)["rotated_input_ids"]
     lens = case["extend_lens"].tolist()
-    for request, (got, prompt) in enumerate(
-        zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
-    ):
+    prompts = zip(*(cut(ids, lens) for ids in (rotated, case["input_ids"])), strict=True)
+    for request, (got, prompt) in enumerate(prompts):
         require_equal(f"the input of request {request}", got, [*prompt[1:], case["tail_tokens"][request]])
 
 
@@ -33,8 +32,7 @@ def chunks_rotate_like_the_whole_prompt(backend: Backend, case: Case) -> None:
     prompt, cuts = case["prompt"], case["cuts"]
     whole = {"input_ids": prompt, "extend_lens": [len(prompt)], "tail_tokens": [case["tail"]]}
     bounds = [0, *cuts, len(prompt)]
-    tails = [*prompt[cuts], case["tail"]]
-    chunked = {"input_ids": prompt, "extend_lens": np.diff(bounds), "tail_tokens": tails}
+    chunked = {"input_ids": prompt, "extend_lens": np.diff(bounds), "tail_tokens": [*prompt[cuts], case["tail"]]}
     rotated = []
     for asked in (whole, chunked):
         asked["extend_lens"] = np.array(asked["extend_lens"], dtype=np.int32)
@@ -54,8 +52,7 @@ def prompts_rotate_one_by_one(backend: Backend, case: Case) -> None:
 def extend_positions_are_consecutive(backend: Backend, case: Case) -> None:
     """Every request has one row a tree node, at consecutive positions from its committed length."""
     positions = outputs_of(backend, _PREPARE, case)["positions"]
-    width = case["num_draft_tokens"]
-    expected = np.asarray(case["seq_lens"], dtype=np.int64)[:, None] + np.arange(width)
+    expected = np.asarray(case["seq_lens"], dtype=np.int64)[:, None] + np.arange(case["num_draft_tokens"])
     require_equal("positions", positions, expected.reshape(-1))
 
 
@@ -72,8 +69,7 @@ def forward_lengths_end_at_the_last_position(backend: Backend, case: Case) -> No
     prepared = outputs_of(backend, _PREPARE, case)
     last = prepared["positions"].reshape(len(case["seq_lens"]), case["num_draft_tokens"])[:, -1]
     require_equal("forward_seq_lens", prepared["forward_seq_lens"], last + 1)
-    committed = np.asarray(case["seq_lens"], dtype=np.int64)
-    rows = prepared["forward_seq_lens"] - committed
+    rows = prepared["forward_seq_lens"] - np.asarray(case["seq_lens"], dtype=np.int64)
     require_equal("the rows of a forward", rows, [case["num_draft_tokens"]] * len(last))
 
 
@@ -83,8 +79,7 @@ def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     width, whole = case["num_draft_tokens"], outputs_of(backend, _PREPARE, case)["select_index"]
     for requests in arrangements(len(whole)):
         got = outputs_of(backend, _PREPARE, batch_of(_PREPARE, case, requests))["select_index"]
-        selected = whole[requests] % width + np.arange(len(requests)) * width
-        require_equal(f"select_index of {requests}", got, selected)
+        require_equal(f"select_index of {requests}", got, whole[requests] % width + np.arange(len(requests)) * width)
 
 
 @composite
@@ -92,8 +87,7 @@ def cut_prompts(draw: st.DrawFn) -> Case:
     """Draw a prompt of distinct tokens, where it is cut, and its tail token."""
     length = draw(st.integers(1, 12))
     cuts = draw(st.lists(st.integers(1, length - 1), unique=True, max_size=4)) if length > 1 else []
-    random = draw(generators())
-    tokens = random.permutation(length + 1)
+    tokens = draw(generators()).permutation(length + 1)
     return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
@@ -11,7 +10,7 @@ from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, le
 
 
 @composite
-def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def rotate_prefill_input_ids(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw prompts of at least one token, now and then longer than a block."""
     width = mostly(st.integers(1, 9), st.sampled_from(BOUNDARY_LENGTHS), one_in=4)
     requests = draw(batch(st.tuples(width, st.integers(0, 50), bulk()), max_requests))
@@ -24,7 +23,7 @@ def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
 
 
 @composite
-def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def prepare_for_extend_to_fill_draft_kvcache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw committed lengths and counts from one token to the longest path, which may be shorter than the tree."""
     count = draw(num_nodes())
     most = max(1, count - draw(slack()))
@@ -38,7 +37,7 @@ def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = M
 
 
 @composite
-def create_extend_after_decode_spec_info(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def create_extend_after_decode_spec_info(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens of a few requests, as many as were accepted, and the lengths that count them."""
     requests = draw(batch(st.tuples(lengths(), _counts(), bulk()), max_requests))
     tokens = [source.integers(count, 0, 50) for _, count, source in requests]
@@ -51,7 +50,7 @@ def create_extend_after_decode_spec_info(draw: DrawFn, max_requests: int = MAX_R
 
 
 @composite
-def generate_attn_arg_prefill(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_attn_arg_prefill(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows whose last positions are queries; the list of slots may have room to spare."""
     requests = draw(batch(st.tuples(lengths(), _counts()), max_requests))
     kv_lens = [length + count for length, count in requests]
@@ -68,5 +67,5 @@ def generate_attn_arg_prefill(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
 
 
 @made_once
-def _counts() -> SearchStrategy[int]:
+def _counts() -> st.SearchStrategy[int]:
     return mostly(st.integers(1, 6), st.sampled_from((1, 31, 32, 33)), one_in=5)

@@ -24,8 +24,7 @@ _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) -> None:
     """After a node a stop is forbidden while the text is short, and so is a token with which it ends in a bad word."""
     vocab, width = case["vocab_size"], case["num_draft_tokens"]
-    masks = outputs_of(backend, _FORBID, case)["vocab_mask"]
-    for row, mask in enumerate(masks):
+    for row, mask in enumerate(outputs_of(backend, _FORBID, case)["vocab_mask"]):
         request = row // width
         path = _path(case, row)
         known = [token for token in case["recent_tokens"][request].tolist() if token >= 0]
@@ -45,8 +44,7 @@ def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) 
 def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
     """A node forbids what the root alone does once the drafts of its path are committed."""
     width, vocab = case["num_draft_tokens"], case["vocab_size"]
-    masks = outputs_of(backend, _FORBID, case)["vocab_mask"]
-    for row, mask in enumerate(masks):
+    for row, mask in enumerate(outputs_of(backend, _FORBID, case)["vocab_mask"]):
         request = row // width
         path = np.array([[*_path(case, row)]], dtype=np.int32)
         own = slice(request, request + 1)
@@ -56,14 +54,9 @@ def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
             "recent_tokens": np.concatenate([case["recent_tokens"][own]] * 2),
         }
         if path.size:
-            committed = {
-                **known,
-                "req_pool_indices": np.ones(1, dtype=np.int64),
-                "accept_index": np.arange(path.size, dtype=np.int32)[None],
-                "predict": path[0],
-                "counts_all": np.ones(1, dtype=np.bool_),
-            }
-            known = outputs_of(backend, _COMMIT, committed)
+            asked = {"req_pool_indices": np.ones(1, dtype=np.int64), "counts_all": np.ones(1, dtype=np.bool_)}
+            asked |= {"accept_index": np.arange(path.size, dtype=np.int32)[None], "predict": path[0]}
+            known = outputs_of(backend, _COMMIT, {**known, **asked})
         alone = {
             **{name: case[name][own] for name in ("min_tokens", "stop_mask", "bad_words")},
             "num_output_tokens": known["num_output_tokens"][1:],
@@ -105,12 +98,8 @@ def committing_token_by_token_is_the_same(backend: Backend, case: Case) -> None:
         nodes = case["accept_index"][:, place]
         rows = np.where(nodes >= 0, case["req_pool_indices"], 0)
         tokens = np.where(nodes >= 0, case["predict"][np.maximum(nodes, 0)], 0) if len(case["predict"]) else nodes
-        one = {
-            **known,
-            "req_pool_indices": rows,
-            "accept_index": np.where(nodes >= 0, np.arange(len(nodes)), -1).astype(np.int32)[:, None],
-            "predict": tokens.astype(np.int32),
-        }
+        accept_index = np.where(nodes >= 0, np.arange(len(nodes)), -1).astype(np.int32)[:, None]
+        one = {**known, "req_pool_indices": rows, "accept_index": accept_index, "predict": tokens.astype(np.int32)}
         known = {**known, **outputs_of(backend, _COMMIT, one)}
     for name in _WRITTEN:
         require_equal(name, known[name], at_once[name])

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.host.grammar import BITS_PER_WORD
 from specsim.host.logit_rules import NO_TOKEN
@@ -18,7 +17,7 @@ VOCABULARIES = (2, 3, 5, 1, 33, 65)
 
 
 @composite
-def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def forbid_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees whose paths complete bad words, across the root too, and lengths around the minimum.
 
     Of a request that has hardly output anything some recent tokens are missing.
@@ -53,7 +52,7 @@ def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @composite
-def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def commit_output_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw paths in which tokens come again, some of no one and some of which only the last token counts."""
     paths, vocab = draw(accepted(max_requests)), draw(st.sampled_from(VOCABULARIES))
     num_requests, num_recent, source = len(paths.accept_index), draw(st.integers(0, 4)), paths.source

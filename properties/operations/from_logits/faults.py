@@ -31,22 +31,20 @@ _cut_at_the_last_row = with_arguments(
 )
 _every_path_full = returning(lambda outputs, asked: outputs["num_accepted_drafts"].fill(asked["num_steps"]))
 
-MUTANTS = (
-    *mutants_by_operation(
-        verify_tree_sampled_from_logits=(
-            ("V24", "Sampled requests are verified greedily.", with_arguments(temperature=np.zeros_like)),
-            ("OWN-277", "Greedy requests are sampled.", _never_greedy),
-            ("OWN-278", "Rows belong to the node before.", of_the_neighbour("logits")),
-            ("OWN-279", "Forbidden tokens get a logit of 0.", _large_forbidden),
-            ("OWN-320", "Min-p is left out.", with_arguments(min_p=np.zeros_like)),
-            ("OWN-321", "Top-k is left out.", with_arguments(top_k=lambda counts: np.full_like(counts, 2**30))),
-            ("OWN-322", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
-            ("OWN-323", "Logits are cut at the largest of the last row.", _cut_at_the_last_row),
-        ),
-        verify_tree_greedy_from_logits=(
-            ("OWN-327", "Every path counts as full.", _every_path_full),
-            ("OWN-328", "Forbidden tokens get a logit of 0.", _large_forbidden),
-        ),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    verify_tree_sampled_from_logits=(
+        ("V24", "Sampled requests are verified greedily.", with_arguments(temperature=np.zeros_like)),
+        ("OWN-277", "Greedy requests are sampled.", _never_greedy),
+        ("OWN-278", "Rows belong to the node before.", of_the_neighbour("logits")),
+        ("OWN-279", "Forbidden tokens get a logit of 0.", _large_forbidden),
+        ("OWN-320", "Min-p is left out.", with_arguments(min_p=np.zeros_like)),
+        ("OWN-321", "Top-k is left out.", with_arguments(top_k=lambda counts: np.full_like(counts, 2**30))),
+        ("OWN-322", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
+        ("OWN-323", "Logits are cut at the largest of the last row.", _cut_at_the_last_row),
     ),
-    *edits_of(DIFFS),
+    verify_tree_greedy_from_logits=(
+        ("OWN-327", "Every path counts as full.", _every_path_full),
+        ("OWN-328", "Forbidden tokens get a logit of 0.", _large_forbidden),
+    ),
 )

@@ -5,7 +5,7 @@ from functools import partial
 
 from ml_dtypes import bfloat16
 
-from specsim.properties.mutants.record import Mutant, edits_of, mutants_of, with_arguments
+from specsim.properties.mutants.record import Mutant, edits_of, mutants_by_operation, with_arguments
 from specsim.properties.operations.acceptance import faults_chain_blocks as blocks
 from specsim.properties.operations.acceptance.faults_chain_blocks import left_by, with_share
 from specsim.properties.operations.from_logits import faults_chains as chains
@@ -97,9 +97,9 @@ DIFFS = """
     - self.temperature => max(self.temperature, 0.1)
 """
 
-MUTANTS = (
-    *mutants_of(
-        "chain_block_verification_from_logits",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, share_goes_on=_share_goes_on, half=bfloat16),
+    chain_block_verification_from_logits=(
         ("OWN-5750", "The last token is drawn from max(p - q, 0), unshifted.", _left_by("1.0")),
         ("OWN-5751", "The first coin that fails ends the walk.", _KNOWN["OWN-4300"].inject),
         ("OWN-5752", "The first coin that keeps a front ends the walk.", _KNOWN["OWN-4301"].inject),
@@ -107,5 +107,4 @@ MUTANTS = (
         ("OWN-5775", "Rows that no block reads must be numbers as well.", chains.NUMBERS_EVERYWHERE),
         ("OWN-5777", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     ),
-    *edits_of(DIFFS, share_goes_on=_share_goes_on, half=bfloat16),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from specsim.properties.mutants.record import Named, edits_of, given, mutants_of, with_arguments
+from specsim.properties.mutants.record import Named, edits_of, given, mutants_by_operation, with_arguments
 from specsim.properties.operations.from_logits.faults_rounding import in_logarithms
 
 
@@ -89,11 +89,10 @@ DIFFS = """
     - draft_logits[first:last] => np.roll(draft_logits, -1, axis=0)[first:last]
 """
 
-MUTANTS = (
-    *mutants_of(
-        "chain_speculative_sampling_from_logits",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, warm=replace, left=in_logarithms),
+    chain_speculative_sampling_from_logits=(
         ("OWN-3219", "Rows that no walk reads must be numbers as well.", NUMBERS_EVERYWHERE),
         ("OWN-3221", "The draft's rows do not arrive.", with_arguments(draft_logits=None)),
     ),
-    *edits_of(DIFFS, warm=replace, left=in_logarithms),
 )

@@ -38,8 +38,7 @@ def sampled_acceptance_is_filters_and_walk(backend: Backend, case: Case) -> None
     target_probs = outputs_of(backend, "target_probabilities", {**rows, "num_draft_tokens": shape[1]})["target_probs"]
     names = (*_TREE, *_COINS, *_THRESHOLDS, *_SWITCHES)
     probabilities = {"target_probs": target_probs.reshape(shape), "draft_probs": np.zeros(shape, dtype=np.float32)}
-    parts = {**{name: case[name] for name in names}, **probabilities}
-    sampled = outputs_of(backend, TREE_SAMPLER, parts)
+    sampled = outputs_of(backend, TREE_SAMPLER, {**{name: case[name] for name in names}, **probabilities})
     sampled.pop("draft_probs")
     require_same_outputs(_SAMPLED, case, Outcome(sampled, {}), backend.run(_SAMPLED, case))
 

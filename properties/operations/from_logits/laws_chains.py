@@ -55,11 +55,9 @@ def chains_are_softmax_filters_and_chain(backend: Backend, case: Case) -> None:
 def require_composed(backend: Backend, case: Case, sampler: str, of_probabilities: str) -> None:
     """Raise AssertionError unless the outputs are those of a sampler of probabilities, on the laws of all rows."""
     parts = {name: case[name] for name in ("draft_tokens", "cu_num_drafts", "uniform_samples", FINAL)}
-    laws = {
-        "draft_probs": None if case["draft_logits"] is None else draft_laws(backend, case),
-        "target_probs": target_laws(backend, case),
-        "max_num_drafts": case["max_num_drafts"],
-    }
+    draft_probs = None if case["draft_logits"] is None else draft_laws(backend, case)
+    target_probs = target_laws(backend, case)
+    laws = {"draft_probs": draft_probs, "target_probs": target_probs, "max_num_drafts": case["max_num_drafts"]}
     composed = outputs_of(backend, of_probabilities, {**parts, **laws})
     sampled = backend.run(sampler, case)
     for request in range(len(rows_of(case))):
@@ -90,8 +88,7 @@ def a_draft_that_its_own_row_forbids_is_rejected(sampler: str, backend: Backend,
         return
     warm = {**warmed(case), "uniform_samples": np.zeros_like(case["uniform_samples"])}
     tokens, width = case["draft_tokens"], case["draft_logits"].shape[1]
-    place = np.arange(len(tokens))
-    logits = case["draft_logits"][place, np.minimum(tokens, width - 1)].astype(np.float32)
+    logits = case["draft_logits"][np.arange(len(tokens)), np.minimum(tokens, width - 1)].astype(np.float32)
     is_forbidden = (tokens >= width) | np.isneginf(logits)
     counts = outputs_of(backend, sampler, warm)["num_accepted_drafts"]
     for request, ((first, last), count) in enumerate(zip(rows_of(case), counts.tolist(), strict=True)):
@@ -110,28 +107,20 @@ def certain_drafts_need_no_rows(sampler: str, backend: Backend, case: Case) -> N
     """Without rows, at draft temperature 0 whatever they hold, and with all mass on the draft, drafts are certain."""
     absent = {**case, "draft_logits": None}
     expected = backend.run(sampler, absent)
-    count = len(case["draft_tokens"])
-    garbage = np.full((count, 3), np.nan, dtype=np.float32)
+    garbage = np.full((len(case["draft_tokens"]), 3), np.nan, dtype=np.float32)
     cold = {**case, "draft_logits": garbage, "draft_temperature": np.zeros_like(case["draft_temperature"])}
     require_same_outputs(sampler, absent, expected, backend.run(sampler, cold))
-    vocab = case["target_logits"].shape[1]
-    is_draft = np.arange(vocab) == np.maximum(case["draft_tokens"], 0)[:, None]
-    sure = {
-        **case,
-        "draft_logits": np.where(is_draft, np.float32(3), np.float32(-np.inf)),
-        "draft_temperature": np.full_like(case["draft_temperature"], 2),
-    }
+    is_draft = np.arange(case["target_logits"].shape[1]) == np.maximum(case["draft_tokens"], 0)[:, None]
+    draft_logits = np.where(is_draft, np.float32(3), np.float32(-np.inf))
+    sure = {**case, "draft_logits": draft_logits, "draft_temperature": np.full_like(case["draft_temperature"], 2)}
     require_same_outputs(sampler, sure, expected, backend.run(sampler, sure))
 
 
 def greedy_chains_follow_the_largest_logits(sampler: str, backend: Backend, case: Case) -> None:
     """At temperature 0, whatever coins, filters and draft rows are, drafts have to be the first largest logit."""
     draft_logits = case["draft_logits"]
-    cold = {
-        **case,
-        "temperature": np.zeros_like(case["temperature"]),
-        "draft_logits": None if draft_logits is None else np.full_like(draft_logits, np.nan),
-    }
+    garbage = None if draft_logits is None else np.full_like(draft_logits, np.nan)
+    cold = {**case, "temperature": np.zeros_like(case["temperature"]), "draft_logits": garbage}
     outputs = outputs_of(backend, sampler, cold)
     chosen = case["target_logits"].astype(np.float32).argmax(axis=1)
     for request, (first, last) in enumerate(rows_of(case)):
@@ -153,12 +142,8 @@ def a_temperature_divides_its_own_rows(sampler: str, backend: Backend, case: Cas
         # NOTE: temperatures become 1 to 2, and then a 64th of that.
         for exponent in (1, -5):
             factor = np.ldexp(np.float32(1), exponent - np.frexp(case[temperature])[1]).astype(np.float32)
-            scaled = {
-                **case,
-                logits: (case[logits].astype(np.float32) * factor[owner][:, None]).astype(case[logits].dtype),
-                temperature: case[temperature] * factor,
-            }
-            after = outputs_of(backend, sampler, scaled)
+            rows = (case[logits].astype(np.float32) * factor[owner][:, None]).astype(case[logits].dtype)
+            after = outputs_of(backend, sampler, {**case, logits: rows, temperature: case[temperature] * factor})
             for name in before:
                 require_equal(f"{name} at other scales of {logits}", after[name], before[name])
 
@@ -222,17 +207,15 @@ def tokens_that_the_draft_lacks_are_forbidden_ones(sampler: str, backend: Backen
     short = {**warmed(case), "uniform_samples": coins, "draft_logits": rows}
     beside = np.full((count, vocab - half), -np.inf, dtype=np.float32)
     whole = {**short, "draft_logits": np.concatenate([rows, beside], axis=1)}
-    before = backend.run(sampler, whole)
-    require_same_outputs(sampler, short, before, backend.run(sampler, short))
+    require_same_outputs(sampler, short, backend.run(sampler, whole), backend.run(sampler, short))
 
 
 def equal_rows_accept_every_draft(sampler: str, backend: Backend, case: Case) -> None:
     """Where the draft's rows are the target's, at one temperature and without filters, possible drafts are accepted."""
     logits = case["target_logits"][rows_of_drafts(case)]
-    tokens = np.where(case["draft_tokens"] >= 0, logits.astype(np.float32).argmax(axis=1), -1)
     agreed = {
         **case,
-        "draft_tokens": tokens,
+        "draft_tokens": np.where(case["draft_tokens"] >= 0, logits.astype(np.float32).argmax(axis=1), -1),
         "draft_logits": logits,
         "draft_temperature": case["temperature"],
         "uniform_samples": np.minimum(case["uniform_samples"], np.float32(_SURE)),

@@ -41,11 +41,10 @@ def playing_logits(
     """
     chains = [scene.chain for scene in batch.scenes]
     slack = slack_from_logits(chains[0].vocab_size) if slack is None else slack
-    least = np.float32(slack)
 
     def play(places: Sequence[int], drafts: Sequence[Outcome], coins: Sequence[Coins]) -> list[list[Outcome]]:
         case = logit_chain_case(batch, [batch.scenes[place] for place in places], drafts, coins)
-        case[FINAL] = np.maximum(case[FINAL], least)
+        case[FINAL] = np.maximum(case[FINAL], np.float32(slack))
         return split(emitted_in_rows(backend.run(sampler, case).outputs), [len(rows) for rows in coins])
 
     return Played(chains, play, slack, slack)

@@ -13,12 +13,8 @@ BLOCK_FROM_LOGITS = "chain_block_verification_from_logits"
 def target_laws(backend: Backend, case: Case) -> Array:
     """Return the distribution of every row of the target."""
     owner = owners_of_rows(case)
-    return _laws(
-        backend,
-        case["target_logits"],
-        case["temperature"][owner],
-        *(None if case[name] is None else case[name][owner] for name in ("top_k", "top_p", "min_p")),
-    )
+    filters = {name: case[name][owner] for name in ("top_k", "top_p", "min_p") if case[name] is not None}
+    return _laws(backend, case["target_logits"], case["temperature"][owner], **filters)
 
 
 def draft_laws(backend: Backend, case: Case) -> Array:
@@ -32,21 +28,15 @@ def draft_laws(backend: Backend, case: Case) -> Array:
     return np.where(is_certain[:, None], certain, aligned)
 
 
-def _laws(
-    backend: Backend,
-    logits: Array,
-    temperature: Array,
-    top_k: Array | None = None,
-    top_p: Array | None = None,
-    min_p: Array | None = None,
-) -> Array:
+def _laws(backend: Backend, logits: Array, temperature: Array, **filters: Array) -> Array:
     count = len(logits)
     arguments = {
         "logits": logits,
         "temperature": temperature,
-        "top_k": np.full(count, 2**30, dtype=np.int32) if top_k is None else top_k,
-        "top_p": np.ones(count, dtype=np.float32) if top_p is None else top_p,
-        "min_p": np.zeros(count, dtype=np.float32) if min_p is None else min_p,
+        "top_k": np.full(count, 2**30, dtype=np.int32),
+        "top_p": np.ones(count, dtype=np.float32),
+        "min_p": np.zeros(count, dtype=np.float32),
+        **filters,
         "num_draft_tokens": 1,
     }
     return np.asarray(outputs_of(backend, "target_probabilities", arguments)["target_probs"])

@@ -74,8 +74,7 @@ class Draw:
     """
 
     def __init__(self, weights: Sequence[Range], slack: Fraction) -> None:
-        places = range(len(weights) + 1)
-        edges = [share(total(weights[:place]), total(weights[place:])) for place in places]
+        edges = [share(total(weights[:place]), total(weights[place:])) for place in range(len(weights) + 1)]
         self._possible = [token for token, weight in enumerate(weights) if weight.high]
         self._edges = [NONE, *edges[1:-1], ALL]
         self._slack = slack
@@ -83,11 +82,8 @@ class Draw:
 
     def possible(self, coin: Fraction) -> list[int]:
         """Return the tokens that a coin may draw."""
-        inside = [
-            token
-            for token in self._possible
-            if self._edges[token].low - self._slack <= coin < self._edges[token + 1].high + self._slack
-        ]
+        edges, slack = self._edges, self._slack
+        inside = [one for one in self._possible if edges[one].low - slack <= coin < edges[one + 1].high + slack]
         return inside + self._instead
 
     def coins(self) -> set[int]:
@@ -220,11 +216,8 @@ def along_a_tree(scene: TreeScene, slack: Fraction) -> Judged:
 def _rows(scene: ChainScene, draft: Outcome, place: int) -> tuple[list[Range], list[Range]]:
     """Return both rows of a draft; that of one that was not drawn is no matter of rounding."""
     proposal = proposal_row(scene, draft, place)
-    is_certain = scene.certain is not None
-    return (
-        [known(p) for p in scene.target[draft[:place]]],
-        [Range(q, q) if is_certain else known(q) for q in proposal],
-    )
+    target = [known(p) for p in scene.target[draft[:place]]]
+    return target, [Range(q, q) if scene.certain is not None else known(q) for q in proposal]
 
 
 def _drawn(draws: Mapping[Outcome, Draw], front: Outcome, coin: Fraction) -> set[Outcome]:

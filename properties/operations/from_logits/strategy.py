@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.acceptance.strategy import SMALL_TREES, sampled_trees, switches
@@ -22,13 +21,8 @@ from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.trees import Tree, Trees
 
-__all__ = [
-    "calls",
-    "chain_block_verification_from_logits",
-    "chain_speculative_sampling_from_logits",
-    "verify_tree_greedy_from_logits",
-    "verify_tree_sampled_from_logits",
-]
+# NOTE: an operation's strategy is looked for in this module by its name.
+__all__ = ["chain_block_verification_from_logits", "chain_speculative_sampling_from_logits"]
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
 INTERPRETED_STARS_ONE_IN = 64
@@ -53,14 +47,14 @@ class Draw:
 
 
 @composite
-def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_tree_greedy_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees and logits with ties, some of which prefer a child of every node."""
     drawn, vocab = draw(_trees(max_requests, st.just(False)))
     return {**drawn.arguments(), "logits": draw(_logits(drawn, vocab))}
 
 
 @composite
-def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_tree_sampled_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
     drawn, vocab = draw(_trees(max_requests, st.booleans()))
     coins = [coins_of(one.coins, one.source, drawn.width, one.is_telling) for one in drawn.others]
@@ -80,7 +74,7 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
 
 
 @made_once
-def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrategy[tuple[Trees[Draw], int]]:
+def _trees(max_requests: int, is_telling: st.SearchStrategy[bool]) -> st.SearchStrategy[tuple[Trees[Draw], int]]:
     """Draw trees; for interpreted kernels few and small ones, half of them tiny: many take as long as a large case."""
     one = st.builds(
         Draw,
@@ -100,7 +94,7 @@ def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrateg
 
 
 @composite
-def _logits(draw: DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
+def _logits(draw: st.DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
     rows = [_rows(tree, one, vocab) for tree, one in zip(drawn.requests, drawn.others, strict=True)]
     flat = np.array(rows, dtype=np.float64).reshape(len(rows) * drawn.width, vocab)
     return flat.astype(draw(st.sampled_from(LOGIT_DTYPES)))
@@ -129,7 +123,7 @@ def _filters(one: Draw, logits: Array) -> Filters:
     return chosen(logits[0], one.source) or one.filters
 
 
-def calls() -> SearchStrategy[tuple[str, Arguments]]:
+def calls() -> st.SearchStrategy[tuple[str, Arguments]]:
     """Return a strategy of calls of either operation, each with its name."""
     return one_of_evenly(
         verify_tree_greedy_from_logits().map(lambda case: ("verify_tree_greedy_from_logits", case)),

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.contracts.chains import (
     block_draft_logits_read,
@@ -99,7 +98,7 @@ class LogitChain:
 
 @composite
 def chain_speculative_sampling_from_logits(
-    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_whole: bool = False, rows_read: RowsRead = OF_WALKS
+    draw: st.DrawFn, max_requests: int = MAX_REQUESTS, is_whole: bool = False, rows_read: RowsRead = OF_WALKS
 ) -> Arguments:
     """Draw ragged chains of greedy, filtered and plain requests, against rows that agree, differ, or are absent.
 
@@ -152,14 +151,14 @@ def chain_speculative_sampling_from_logits(
 
 def chain_block_verification_from_logits(
     max_requests: int = MAX_REQUESTS, is_whole: bool = False
-) -> SearchStrategy[Arguments]:
+) -> st.SearchStrategy[Arguments]:
     """Return a strategy of the same chains for a block, which reads other rows; two of three batches are on trial."""
     plain = chain_speculative_sampling_from_logits(max_requests, is_whole, OF_BLOCKS)
     return mostly(_blocks_on_trial(max_requests), plain, one_in=3)
 
 
 @composite
-def _blocks_on_trial(draw: DrawFn, max_requests: int) -> Arguments:
+def _blocks_on_trial(draw: st.DrawFn, max_requests: int) -> Arguments:
     """Draw blocks of probabilities with coins beside the edges of their fronts, as logits at some temperature.
 
     Neither side is filtered. A larger vocabulary of the draft ends in tokens that it cannot choose; in every other
@@ -260,14 +259,14 @@ def _overestimated(target: Array, draft: Array, common: int, source: Bulk) -> Ar
 
 
 @composite
-def rows_that_leave_nothing(draw: DrawFn) -> Arguments:
+def rows_that_leave_nothing(draw: st.DrawFn) -> Arguments:
     """Draw chains of one draft that neither side can choose, before rows that are the same on both."""
     rows, tokens = draw(_impossible_drafts())
     return draw(_single_drafts(rows, rows, tokens))
 
 
 @composite
-def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
+def drafts_that_only_the_target_likes(draw: st.DrawFn) -> Arguments:
     """Draw chains of one draft that its own row cannot choose, and the target chooses nearly always.
 
     The draft's row lacks one more token, so that without the draft something is left too.
@@ -281,7 +280,7 @@ def drafts_that_only_the_target_likes(draw: DrawFn) -> Arguments:
 
 
 @composite
-def unlikely_drafts_of_equal_rows(draw: DrawFn, count: int = 12) -> Arguments:
+def unlikely_drafts_of_equal_rows(draw: st.DrawFn, count: int = 12) -> Arguments:
     """Draw chains of one draft, the least likely token of rows that are the same on both sides, and the largest coin.
 
     The first token is forbidden, so that no one can choose it.
@@ -296,7 +295,7 @@ def unlikely_drafts_of_equal_rows(draw: DrawFn, count: int = 12) -> Arguments:
 
 
 @composite
-def _impossible_drafts(draw: DrawFn, count: int = 12) -> tuple[Array, Array]:
+def _impossible_drafts(draw: st.DrawFn, count: int = 12) -> tuple[Array, Array]:
     source, vocab = draw(bulk()), draw(st.sampled_from((2, 3, 8, 40)))
     rows = np.stack([logit_row("fine", vocab, source) for _ in range(count)])
     tokens = source.integers(count, 0, vocab - 1)
@@ -306,7 +305,7 @@ def _impossible_drafts(draw: DrawFn, count: int = 12) -> tuple[Array, Array]:
 
 
 @composite
-def _single_drafts(draw: DrawFn, target: Array, drafts: Array, tokens: Array, least_coin: int = 0) -> Arguments:
+def _single_drafts(draw: st.DrawFn, target: Array, drafts: Array, tokens: Array, least_coin: int = 0) -> Arguments:
     source, count = draw(bulk()), len(tokens)
     temperature = (source.integers(count, 1, 16) / 8).astype(np.float32)
     coins, final_coins = (source.integers(count, least, 15) / 16 for least in (0, least_coin))

@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import COIN_STEP
 from specsim.properties.composite import composite
@@ -124,14 +123,13 @@ def as_row(values: Array) -> Row:
 
 
 @composite
-def rounded_chains(draw: DrawFn) -> list[ChainScene]:
+def rounded_chains(draw: st.DrawFn) -> list[ChainScene]:
     """Draw four chains, all rows of each of a kind of its own."""
-    kinds = draw(bulk()).order(len(PAIRS))[:CHAINS]
-    return [draw(rounded_chain(PAIRS[kind])) for kind in kinds]
+    return [draw(rounded_chain(PAIRS[kind])) for kind in draw(bulk()).order(len(PAIRS))[:CHAINS]]
 
 
 @composite
-def rounded_chain(draw: DrawFn, kind: str) -> ChainScene:
+def rounded_chain(draw: st.DrawFn, kind: str) -> ChainScene:
     """Draw a chain of no to two drafts with rows of a kind; one in six has drafts that were not drawn."""
     source = draw(bulk())
     # NOTE: from the seed, because examples that resemble each other would have the same number of drafts too often.
@@ -142,16 +140,14 @@ def rounded_chain(draw: DrawFn, kind: str) -> ChainScene:
     target = {prefix: as_row(wanted) for prefix, (wanted, _) in rows.items()}
     for prefix in product(range(vocab_size), repeat=num_drafts):
         target[prefix] = as_row(last_row(source, vocab_size, kind))
-    proposal = {prefix: as_row(offered) for prefix, (_, offered) in rows.items()}
-    scene = ChainScene(num_drafts, target, proposal)
+    scene = ChainScene(num_drafts, target, {prefix: as_row(offered) for prefix, (_, offered) in rows.items()})
     if source.integer(0, 5) == 5:
-        certain = tuple(source.integer(0, vocab_size - 1) for _ in range(num_drafts))
-        return replace(scene, proposal={}, certain=certain)
+        return replace(scene, proposal={}, certain=tuple(source.integer(0, vocab_size - 1) for _ in range(num_drafts)))
     return scene
 
 
 @composite
-def rounded_trees(draw: DrawFn) -> TreeScene:
+def rounded_trees(draw: st.DrawFn) -> TreeScene:
     """Draw a tree of up to three nodes whose rows are all of one kind; a heavy token is often a child's."""
     kind, source = draw(st.sampled_from(ROWS)), draw(bulk())
     topology = draw(st.sampled_from(list(all_shapes(3))))
@@ -174,7 +170,7 @@ def _tree_row(source: Bulk, vocab_size: int, kind: str, token: int, is_inner: bo
 
 
 @composite
-def subnormal_rows(draw: DrawFn) -> Array:
+def subnormal_rows(draw: st.DrawFn) -> Array:
     """Draw rows of probabilities whose mass is subnormal but for one token, or all of it, float32 [row, vocab]."""
     source, vocab_size = draw(bulk()), draw(st.sampled_from((2, 3, 4, 9)))
     rows = [
@@ -199,7 +195,7 @@ def shifted(logits: Logits, shift: str, is_half: bool = False) -> Logits:
 
 
 @composite
-def far_logit_batches(draw: DrawFn) -> tuple[list[LogitScene], str]:
+def far_logit_batches(draw: st.DrawFn) -> tuple[list[LogitScene], str]:
     """Draw requests from logits far from 0, and the element type of the batch."""
     scenes, is_half = draw(logit_batches(uneven_one_in=2)), draw(st.sampled_from((False, False, True)))
     shifts = [draw(st.sampled_from(SHIFTS)) for _ in scenes]
@@ -210,13 +206,13 @@ def far_logit_batches(draw: DrawFn) -> tuple[list[LogitScene], str]:
     return far, "bfloat16" if is_half else "float32"
 
 
-def far_chain_batches() -> SearchStrategy[list[ChainLogitBatch]]:
+def far_chain_batches() -> st.SearchStrategy[list[ChainLogitBatch]]:
     """Return a strategy of two batches of chains whose logits are far from 0."""
     return st.lists(_far_chain_batch(), min_size=2, max_size=2)
 
 
 @composite
-def _far_chain_batch(draw: DrawFn) -> ChainLogitBatch:
+def _far_chain_batch(draw: st.DrawFn) -> ChainLogitBatch:
     """Draw chains of drawn drafts; the logits of either side have a shift of their own, most often of the whole row."""
     batch, source = draw(chain_logit_batches(is_certain=False)), draw(bulk())
 

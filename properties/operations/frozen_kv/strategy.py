@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, mostly
@@ -10,7 +9,7 @@ from specsim.properties.strategies.topologies import batch, lengths
 
 
 @composite
-def prepare_for_frozen_kv_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def prepare_for_frozen_kv_draft(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and lengths, some of them 0, of requests that may share the padding row."""
     requests = draw(batch(st.tuples(st.integers(0, 9), lengths()), max_requests))
     return {
@@ -21,7 +20,7 @@ def prepare_for_frozen_kv_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) 
 
 
 @composite
-def select_last_verified(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def select_last_verified(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens of a few requests, as many as were accepted."""
     counts = draw(batch(mostly(st.integers(1, 6), st.sampled_from((1, 31, 32, 33)), one_in=5), max_requests))
     return {"num_accepted_tokens": np.array(counts, dtype=np.int32)}

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.given import SUFFIX, WITH_OUTPUTS, as_out
@@ -51,7 +50,7 @@ def outputs_are_written_where_they_are(operation: str, backend: Backend, cases: 
             require_same_outputs(operation, case, Outcome(wanted, {}), Outcome(got, {}))
 
 
-def two_calls(operation: str) -> SearchStrategy[Cases]:
+def two_calls(operation: str) -> st.SearchStrategy[Cases]:
     """Return a strategy of two calls of any sizes."""
     one = strategies.for_operation(operation)
     return st.tuples(one, one)
@@ -59,14 +58,9 @@ def two_calls(operation: str) -> SearchStrategy[Cases]:
 
 def given_properties() -> tuple[Property, ...]:
     """Return the property of every operation that has outputs."""
+    law = outputs_are_written_where_they_are
     return tuple(
-        Property(
-            f"given.{name}",
-            "",
-            (name, form),
-            partial(two_calls, name),
-            partial(outputs_are_written_where_they_are, name),
-        )
+        Property(f"given.{name}", "", (name, form), partial(two_calls, name), partial(law, name))
         for form, name in WITH_OUTPUTS.items()
     )
 

@@ -60,8 +60,7 @@ def top_p_renorm(arguments: Arguments, expected: Outputs, got: Outputs) -> Mask:
     """Return which rows keep enough mass, among it all above the threshold and none below it."""
     given = arguments["probabilities"].astype(np.float64)
     mass = np.where(got["renormalised"] > 0, given, 0).sum(axis=1)
-    slack = 1 - rounding_bound(given.shape[1])
-    enough = mass >= arguments["top_p"] * given.sum(axis=1) * slack
+    enough = mass >= arguments["top_p"] * given.sum(axis=1) * (1 - rounding_bound(given.shape[1]))
     return np.asarray(enough & _keeps_a_front(given, expected["renormalised"], got["renormalised"]))
 
 
@@ -76,9 +75,8 @@ def select_top_k_tokens(arguments: Arguments, expected: Outputs, got: Outputs) -
     """Return which requests go on with beams that score as well, each with its own token, id and hidden state."""
     step, topk, hidden = arguments["step_index"], arguments["topk"], arguments["hidden_states"]
     scores = got["score_block"].reshape(-1, got["score_block"][0].size if len(got["score_block"]) else 1)
-    same = ("score_block", "token_block", "next_scores")
     is_right = np.ones(len(scores), dtype=np.bool_)
-    for name in same:
+    for name in ("score_block", "token_block", "next_scores"):
         is_right &= (got[name] == expected[name]).reshape(len(scores), -1).all(axis=1)
     if step == 0:
         return is_right & False
@@ -129,9 +127,8 @@ def sample_target_predict(arguments: Arguments, expected: Outputs, got: Outputs)
 def tied_requests(arguments: Arguments, *_: Outputs) -> Mask:
     """Return which requests of an acceptance from logits have a row in which a tie decides; without filters greedy."""
     num_requests, width = arguments["candidates"].shape
-    greedy = (0.0, 1, 1.0, 0.0)
     tied = [
-        _is_tied(row, *(filters_of(arguments, place // width) if "temperature" in arguments else greedy))
+        _is_tied(row, *(filters_of(arguments, place // width) if "temperature" in arguments else (0.0, 1, 1.0, 0.0)))
         for place, row in enumerate(arguments["logits"])
     ]
     return np.asarray(np.array(tied, dtype=np.bool_).reshape(num_requests, width).any(axis=1))
@@ -176,9 +173,8 @@ def _is_pruned(arguments: Arguments, expected: Outputs, got: Outputs, request: i
         return False
     topk = arguments["score_list"][0].shape[-1]
     first, following = kept[kept < topk], kept[kept >= topk]
-    best = np.sort(scores[expected["top_scores_index"][request]])
     return bool(
-        np.array_equal(np.sort(scores[kept]), best)
+        np.array_equal(np.sort(scores[kept]), np.sort(scores[expected["top_scores_index"][request]]))
         and np.array_equal(got["draft_tokens"][request], tokens[kept])
         and (len(following) == 0 or len(first) > 0)
         and np.isin(parents[following // topk], kept).all()

@@ -39,10 +39,7 @@ def order_of_siblings_changes_no_mask(backend: Backend, case: Case) -> None:
 
 def _both_ways(case: Case) -> list[tuple[str, Case]]:
     """Return the same trees with the siblings of each node in either order of their tokens."""
-    return [
-        ("ascending", _relinked(case, lambda token: token)),
-        ("descending", _relinked(case, lambda token: -token)),
-    ]
+    return [("ascending", _relinked(case, lambda token: token)), ("descending", _relinked(case, lambda token: -token))]
 
 
 def _relinked(case: Case, rank: Callable[[int], int]) -> Case:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.host.grammar import TableGrammar
 from specsim.properties.composite import composite
@@ -17,7 +16,7 @@ NO_GRAMMAR = -1
 
 
 @composite
-def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def generate_token_bitmask(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw an automaton, trees that follow it or may leave it or the vocabulary, and requests without a grammar."""
     vocab = draw(mostly(st.integers(1, 6), st.sampled_from(VOCABULARIES), one_in=3))
     num_states = draw(mostly(st.integers(2, 6), st.just(1), one_in=8))
@@ -67,5 +66,4 @@ def _forbid_an_elder(tree: Tree, vocab: int) -> None:
 
 def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:
     following = source.integers((num_states, vocab), 0, num_states - 1, np.int32)
-    is_allowed = source.integers((num_states, vocab), 0, 99) < density * 100
-    return np.where(is_allowed, following, np.int32(-1))
+    return np.where(source.integers((num_states, vocab), 0, 99) < density * 100, following, np.int32(-1))

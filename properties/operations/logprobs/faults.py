@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, edits_of, mutants_of, of_the_first, with_arguments
+from specsim.properties.mutants.record import Function, edits_of, mutants_by_operation, of_the_first, with_arguments
 
 
 def _without_subtracting(row: Any, temperature: float) -> Any:
@@ -69,9 +69,9 @@ DIFFS = """
     - token_ids[request] => token_ids[entry % len(token_ids)]
 """
 
-MUTANTS = (
-    *mutants_of(
-        "gather_output_logprobs",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    gather_output_logprobs=(
         ("OWN-1370", "Rows are those of places, as after compaction.", _scored(_PLACE)),
         ("OWN-1371", "Tokens are those of places, as after compaction.", _scored(token=f"predict[{_PLACE}]")),
         ("OWN-1372", "Every token is scored by the row of the root.", _scored(_ROOT)),
@@ -89,5 +89,4 @@ MUTANTS = (
         ("OWN-1386", "The most probable tokens are scored without temperature.", _top_at_1),
         ("OWN-1388", "All are asked about the tokens of the first request.", of_the_first("token_ids")),
     ),
-    *edits_of(DIFFS),
 )

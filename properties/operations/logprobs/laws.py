@@ -54,10 +54,9 @@ def the_most_probable_come_first(backend: Backend, case: Case) -> None:
 
 def requests_are_scored_one_by_one(backend: Backend, case: Case) -> None:
     """What is reported of a request is the same alone, and in any order of the batch."""
-    num_requests = len(case["accept_index"])
     width = case["accept_index"].shape[1]
     whole = outputs_of(backend, "gather_output_logprobs", case)
-    for requests in arrangements(num_requests):
+    for requests in arrangements(len(case["accept_index"])):
         part = batch_of("gather_output_logprobs", case, requests)
         got = outputs_of(backend, "gather_output_logprobs", part)
         for name in ("output_logprobs", "top_tokens"):

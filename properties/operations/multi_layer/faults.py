@@ -8,7 +8,6 @@ from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
     Named,
-    given,
     mutants_by_operation,
     of_the_neighbour,
     returning,
@@ -37,12 +36,7 @@ def _block_of_eight(outputs: Named, arguments: Named) -> None:
             outputs[name][start + 8 : start + count] = 0
 
 
-def _end_of_the_window(arguments: Named) -> None:
-    starts = arguments["extend_start_loc"]
-    ends = np.append(starts[1:], len(arguments["hidden_states"]))
-    arguments["num_committed"] = (ends - starts).astype(np.int32)
-
-
+_end_of_the_window = edited("num_committed[request]", "np.diff([*extend_start_loc, len(hidden_states)])[request]")
 _one_early = edited("num_padding[request]", "min(num_padding[request] + 1, length)")
 _one_late = with_arguments(draft_layer=lambda layer: max(layer - 1, 0))
 _slot_one_late = edited("forward_seq_lens[request]", "min(forward_seq_lens[request] + 1, req_to_token.shape[1])")
@@ -93,7 +87,7 @@ MUTANTS = mutants_by_operation(
         ("OWN-1879", "The hidden state in front is never there.", _front_not_grown),
     ),
     assign_hidden_states_pool=(
-        ("OWN-1880", "What waits is the end of the window, rejected rows included.", given(_end_of_the_window)),
+        ("OWN-1880", "What waits is the end of the window, rejected rows included.", _end_of_the_window),
         ("OWN-1881", "What waits is never replaced.", with_arguments(num_committed=np.zeros_like)),
         ("OWN-1882", "The last committed state is left out.", _last_left_out),
         ("OWN-1883", "A commit of less than is kept is lost.", _short_commits_lost),

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -30,11 +29,6 @@ def a_rotation_looks_one_token_further(backend: Backend, case: Case) -> None:
 def a_window_grows_by_the_position_before_it(backend: Backend, case: Case) -> None:
     """Positions, slots and hidden states of the position in front come before the same ones, or nothing does."""
     grown = outputs_of(backend, "assign_new_state", case)
-    names = {
-        "next_positions": "positions",
-        "next_out_cache_loc": "out_cache_loc",
-        "next_hidden_states": "hidden_states",
-    }
     for request, window in enumerate(_windows(case, "extend_seq_lens")):
         into = slice(window.start + request, window.stop + request + 1)
         row = case["req_pool_indices"][request]
@@ -45,9 +39,10 @@ def a_window_grows_by_the_position_before_it(backend: Backend, case: Case) -> No
             "next_out_cache_loc": case["req_to_token"][row, earlier] if earlier >= 0 else 0,
             "next_hidden_states": waiting if earlier >= 0 else np.zeros_like(waiting),
         }
-        for name, old in names.items():
-            require_equal(f"{name} of request {request}, in front", grown[name][into.start], before[name])
-            require_equal(f"{name} of request {request}", grown[name][into.start + 1 : into.stop], case[old][window])
+        for name, in_front in before.items():
+            old = case[name.removeprefix("next_")][window]
+            require_equal(f"{name} of request {request}, in front", grown[name][into.start], in_front)
+            require_equal(f"{name} of request {request}", grown[name][into.start + 1 : into.stop], old)
         require_equal(f"start of request {request}", grown["next_extend_start_loc"][request], into.start)
         require_equal(f"window of request {request}", grown["next_extend_seq_lens"][request], into.stop - into.start)
 
@@ -121,7 +116,7 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
 
 
 @composite
-def decoded_texts(draw: DrawFn) -> Case:
+def decoded_texts(draw: st.DrawFn) -> Case:
     """Draw texts after a verify that accepted some drafts, short ones among them, and up to five layers."""
     num_requests, num_steps, source = draw(st.integers(1, 3)), draw(st.integers(2, 5)), draw(bulk())
     lengths = np.array([draw(st.integers(1, 9)) for _ in range(num_requests)], dtype=np.int64)
@@ -185,8 +180,7 @@ def _one_by_one(operation: str, names: Sequence[str], backend: Backend, case: Ca
 
 def requests_rotate_one_by_one(backend: Backend, case: Case) -> None:
     """A request rotates alike alone, and in any order of the batch."""
-    names = ("extend_seq_lens", "next_tokens", "select_index")
-    _one_by_one("rotate_input_ids", names, backend, case)
+    _one_by_one("rotate_input_ids", ("extend_seq_lens", "next_tokens", "select_index"), backend, case)
 
 
 def windows_grow_one_by_one(backend: Backend, case: Case) -> None:

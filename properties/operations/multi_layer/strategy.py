@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, bulk, mostly
@@ -27,13 +26,13 @@ class Windows:
 
 
 @made_once
-def _widths(least: int) -> SearchStrategy[int]:
+def _widths(least: int) -> st.SearchStrategy[int]:
     return mostly(st.integers(least, 9), st.sampled_from((least, 31, 32, 33, 65)), one_in=6)
 
 
 @made_once
 @composite
-def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_gaps: bool) -> Windows:
+def windows(draw: st.DrawFn, widths: st.SearchStrategy[int], max_requests: int, has_gaps: bool) -> Windows:
     """Draw windows one after the other, with gaps between them if those are allowed."""
     drawn = draw(batch(st.tuples(widths, slack() if has_gaps else st.just(0)), max_requests))
     counts = np.array([width for width, _ in drawn], dtype=np.int64)
@@ -43,7 +42,7 @@ def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_ga
 
 
 @composite
-def rotate_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def rotate_input_ids(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows, some without a token, and for all or none of them the place of the next token."""
     drawn, source = draw(windows(_widths(0), max_requests, True)), draw(bulk())
     num_requests = len(drawn.starts)
@@ -61,7 +60,7 @@ def rotate_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
 
 
 @composite
-def assign_new_state(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_new_state(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows of decodes and chunks, some of which begin at the front of their text or would begin before it."""
     drawn, source = draw(windows(_widths(1), max_requests, False)), draw(bulk())
     num_requests, num_kept = len(drawn.starts), draw(st.integers(1, MOST_KEPT))
@@ -90,7 +89,7 @@ def assign_new_state(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
 
 
 @composite
-def assign_hidden_states_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def assign_hidden_states_pool(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows of which a front is committed: nothing, less than is kept, exactly that, or more."""
     drawn, source = draw(windows(_widths(0), max_requests, True)), draw(bulk())
     num_requests, num_kept = len(drawn.starts), draw(mostly(st.integers(1, MOST_KEPT), st.just(0), one_in=12))
@@ -107,7 +106,7 @@ def assign_hidden_states_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     }
 
 
-def _ends_after(width: int) -> SearchStrategy[int]:
+def _ends_after(width: int) -> st.SearchStrategy[int]:
     """Return a strategy of where a window ends: after some text, at its front, or where it began before its text."""
     return mostly(lengths().map(lambda length: length + width), st.sampled_from((width, max(width - 1, 0))), one_in=3)
 
@@ -115,8 +114,7 @@ def _ends_after(width: int) -> SearchStrategy[int]:
 def overlapping_segments(arguments: Arguments, where: int) -> Arguments:
     """Tokens of a request are those of the one after it, too."""
     del where
-    starts = arguments["extend_start_loc"]
-    return {**arguments, "extend_start_loc": np.zeros_like(starts)}
+    return {**arguments, "extend_start_loc": np.zeros_like(arguments["extend_start_loc"])}
 
 
 def token_of_another_request(arguments: Arguments, where: int) -> Arguments:
@@ -138,8 +136,7 @@ def more_padding_than_window(arguments: Arguments, where: int) -> Arguments:
 
 def pool_row_written_twice(arguments: Arguments, where: int) -> Arguments:
     """Two requests have one row."""
-    rows = arguments["req_pool_indices"]
-    return with_entry(arguments, "req_pool_indices", where, rows.max(initial=0))
+    return with_entry(arguments, "req_pool_indices", where, arguments["req_pool_indices"].max(initial=0))
 
 
 FAULTS = {

@@ -9,7 +9,9 @@ from specsim.properties.mutants.record import Function, mutants_by_operation, wi
 
 _KEPT_END = "length + num_kept - 1"
 _KEEP_LEN = "min(ceil_to(needed, page_size), length + num_nodes)"
-_TOKENS = "count_tokens(int(num_accepted_drafts[request]))"
+_DRAFTS = "num_accepted_drafts[request]"
+_TOKENS = f"count_tokens(int({_DRAFTS}))"
+_GO_ON = "num_unfinished_tokens[request]"
 
 
 def _freed(places: str) -> Callable[[Function], Function]:
@@ -40,14 +42,8 @@ _last_ones_kept = edited(
     f"target_slots[num_kept] = window[place - int(to_free_num_slots[request]) - {_TOKENS}]",
 )
 _no_length_grows = edited('range(axes["request"])', 'range(axes["request"] if len(unfinished_index) else 0)')
-_lengths_by_drafts = edited(
-    "seq_lens[request] += count_tokens(num_accepted_drafts[request])",
-    "seq_lens[request] += num_accepted_drafts[request]",
-)
-_drafts_counted = edited(
-    "num_unfinished_tokens[request] = count_tokens(num_accepted_drafts[request])",
-    "num_unfinished_tokens[request] = num_accepted_drafts[request]",
-)
+_lengths_by_drafts = edited(f"seq_lens[request] += count_tokens({_DRAFTS})", f"seq_lens[request] += {_DRAFTS}")
+_drafts_counted = edited(f"{_GO_ON} = count_tokens({_DRAFTS})", f"{_GO_ON} = {_DRAFTS}")
 _first_ones_go_on = with_arguments(unfinished_index=lambda places: np.arange(len(places)))
 _ended_kept_too = edited("num_unfinished_tokens[request]", f"min({_TOKENS}, len(out_cache_loc) - used)")
 _less_than_nothing = edited(_KEEP_LEN, "ceil_to(needed, page_size)")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
+from specsim.counts import ceil_to
 from specsim.properties.laws.checks import Case, arrangements, batch_of, outputs_of, require, require_equal, states
 from specsim.properties.operations.pages import strategy as strategies
 
@@ -12,7 +13,7 @@ def kept_slots_end_with_their_page(backend: Backend, case: Case) -> None:
     mask = outputs_of(backend, _ALIGN, case)["evict_mask"].reshape(-1, case["num_draft_tokens"])
     given = case["evict_mask"].reshape(mask.shape)
     for request, length in enumerate(case["seq_lens"].tolist()):
-        ends = _page_end(length + int((~given[request]).sum()), case["page_size"])
+        ends = ceil_to(length + int((~given[request]).sum()), case["page_size"])
         expected = length + np.arange(case["num_draft_tokens"]) >= ends
         require_equal(f"evict_mask of request {request}", mask[request], expected)
 
@@ -86,8 +87,7 @@ def windows_are_moved_and_freed_one_by_one(backend: Backend, case: Case) -> None
     counts = {"accept_indices": (case["num_accepted_drafts"] + 1).tolist()}
     whole = _reclaimed(backend, case)
     for requests in arrangements(len(case["seq_lens"])):
-        part = batch_of(_SOURCES, case, requests, counts)
-        got = _reclaimed(backend, part)
+        got = _reclaimed(backend, batch_of(_SOURCES, case, requests, counts))
         for new, old in enumerate(requests):
             require_equal(f"moves and freed slots of request {old} in {requests}", got[new], whole[old])
 
@@ -143,10 +143,6 @@ def slots_follow_the_filter(backend: Backend, case: Case) -> None:
     }
     slots = outputs_of(backend, _KEEP, asked)["out_cache_loc"]
     require_equal("out_cache_loc", slots, np.flatnonzero(np.isin(owners, case["unfinished_index"])) + 1)
-
-
-def _page_end(length: int, page_size: int) -> int:
-    return -(-length // page_size) * page_size
 
 
 _ALIGN = "align_evict_mask_to_page_size"

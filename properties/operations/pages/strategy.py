@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
@@ -16,19 +15,19 @@ PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
 
 
 @made_once
-def page_sizes() -> SearchStrategy[int]:
+def page_sizes() -> st.SearchStrategy[int]:
     """Return a strategy of slots a page."""
     return sized("page_size", st.sampled_from(PAGE_SIZES))
 
 
 @made_once
-def paged_sizes() -> SearchStrategy[int]:
+def paged_sizes() -> st.SearchStrategy[int]:
     """Return a strategy of slots a page where a page has several; large ones make long rows, so they are rare."""
     return sized("page_size", mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8))
 
 
 @made_once
-def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
+def near_a_page(page_size: int, reach: int) -> st.SearchStrategy[int]:
     """Return a strategy of lengths: most often around a page's end, many at it, or up to ``reach`` before it."""
     before = st.one_of(st.sampled_from((0, 0, 1, -1)), st.integers(1, reach))
     near = st.builds(lambda pages, short: max(0, pages * page_size - short), st.integers(1, 3), before)
@@ -37,7 +36,7 @@ def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
 
 @made_once
 @composite
-def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, int]:
+def accepted_near_a_page(draw: st.DrawFn, page_size: int, most: int) -> tuple[int, int]:
     """Draw a length and its accepted tokens: the root alone, all, some, or so many that they end near a page's end."""
     length = draw(near_a_page(page_size, most))
     kind = draw(st.sampled_from(("page", "page", "root", "all", "some")))
@@ -48,21 +47,18 @@ def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, 
 
 
 @composite
-def chains_on_pages(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def chains_on_pages(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw masks of chains whose first nodes were accepted."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(accepted_near_a_page(page_size, count), max_requests))
     kept = np.array([tokens for _, tokens in requests], dtype=np.int64)
-    return {
-        "seq_lens": _lengths(draw, [length for length, _ in requests]),
-        "evict_mask": (np.arange(count) >= kept[:, None]).reshape(-1),
-        "num_draft_tokens": count,
-        "page_size": page_size,
-    }
+    seq_lens = _lengths(draw, [length for length, _ in requests])
+    evict_mask = (np.arange(count) >= kept[:, None]).reshape(-1)
+    return {"seq_lens": seq_lens, "evict_mask": evict_mask, "num_draft_tokens": count, "page_size": page_size}
 
 
 @composite
-def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def align_evict_mask_to_page_size(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw masks of chains, and in every third case masks that keep as many entries anywhere."""
     case = draw(chains_on_pages(max_requests))
     if draw(st.sampled_from((False, False, True))):
@@ -72,7 +68,7 @@ def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS
 
 
 @composite
-def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def get_src_tgt_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths of trees, most often with numbers that ascend, and the slots of all nodes."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(st.tuples(accepted_near_a_page(page_size, count), st.booleans(), bulk()), max_requests))
@@ -92,7 +88,7 @@ def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
 
 
 @composite
-def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def get_target_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts of accepted and freed slots that fit into a window; most often something lies between the two."""
     count = draw(num_nodes())
     one = st.tuples(st.one_of(st.integers(1, count), st.sampled_from((1, count))), st.sampled_from((0.5, 1.0, 0.0)))
@@ -109,41 +105,38 @@ def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def create_num_accepted_drafts_filter(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts, and which requests go on: all, none or some of them, in any order."""
     requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
     kind = draw(st.sampled_from(("some", "some", "all", "none")))
     places = [place for place, (_, _, goes_on) in enumerate(requests) if kind == "all" or (goes_on and kind == "some")]
-    order = draw(bulk()).order(len(places))
     return {
         "num_accepted_drafts": np.array([drafts for _, drafts, _ in requests], dtype=np.int32),
-        "unfinished_index": np.array(places, dtype=np.int64)[order],
+        "unfinished_index": np.array(places, dtype=np.int64)[draw(bulk()).order(len(places))],
         "seq_lens": _lengths(draw, [length for length, _, _ in requests]),
     }
 
 
 @composite
-def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def filter_finished_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the slots of accepted tokens, of which a request keeps all, none or the first ones."""
-    kept = st.sampled_from((1.0, 1.0, 0.0, 0.5))
-    requests = draw(batch(st.tuples(_drafts(), kept), max_requests))
+    requests = draw(batch(st.tuples(_drafts(), st.sampled_from((1.0, 1.0, 0.0, 0.5))), max_requests))
     drafts = np.array([count for count, _ in requests], dtype=np.int32)
     shares = np.array([share for _, share in requests], dtype=np.float64)
     num_unfinished_tokens = ((drafts + 1) * shares).astype(np.int32)
-    num_slots = int((drafts + 1).sum())
     return {
-        "target_slots": any_slots(draw(bulk()), num_slots),
+        "target_slots": any_slots(draw(bulk()), int((drafts + 1).sum())),
         "num_accepted_drafts": drafts,
         "num_unfinished_tokens": num_unfinished_tokens,
         "num_locations": int(num_unfinished_tokens.sum()),
     }
 
 
-def _drafts() -> SearchStrategy[int]:
+def _drafts() -> st.SearchStrategy[int]:
     return mostly(st.integers(0, 6), st.sampled_from((0, 31, 32, 63)), one_in=5)
 
 
-def _lengths(draw: DrawFn, values: list[int]) -> Array:
+def _lengths(draw: st.DrawFn, values: list[int]) -> Array:
     return np.array(values, dtype=draw(st.sampled_from(LENGTH_DTYPES)))
 
 
@@ -167,26 +160,21 @@ def _more_freed_than_there_are(arguments: Arguments, where: int) -> Arguments:
     return {**changed, "num_to_free_slots": int(changed["to_free_num_slots"].sum())}
 
 
+def _by_one(name: str) -> tuple[Fault, Fault]:
+    return one_more(name), one_less(name)
+
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "align_evict_mask_to_page_size": (_nothing_kept,),
-    "get_src_tgt_cache_loc": (
-        one_more("accept_indices"),
-        one_less("accept_indices"),
-        _node_of_another_path,
-        one_more("num_accepted_drafts"),
-        one_less("num_accepted_drafts"),
-    ),
+    "get_src_tgt_cache_loc": (*_by_one("accept_indices"), _node_of_another_path, *_by_one("num_accepted_drafts")),
     "get_target_cache_loc": (
-        one_more("num_accepted_drafts"),
-        one_more("to_free_num_slots"),
+        *map(one_more, ("num_accepted_drafts", "to_free_num_slots")),
         _more_freed_than_there_are,
-        one_more("num_target_slots"),
-        one_more("num_to_free_slots"),
+        *map(one_more, ("num_target_slots", "num_to_free_slots")),
     ),
     "filter_finished_cache_loc": (
         one_more("num_accepted_drafts"),
-        one_more("num_unfinished_tokens"),
-        one_less("num_unfinished_tokens"),
+        *_by_one("num_unfinished_tokens"),
         one_more("num_locations"),
     ),
 }

@@ -1,11 +1,19 @@
 """Faults in penalties."""
 
-import numpy as np
-
-from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first, of_the_neighbour, with_arguments
+from specsim.properties.mutants.record import edits_of
 
 DIFFS = """
     @@ apply_penalties
+    OWN-471 Penalties do not know the path of a node.
+    - axes["exact"] => False
+    OWN-472 Relaxed penalties know the path of a node.
+    - axes["exact"] => True
+    OWN-478 The tokens of the path replace those that were output.
+    - token_counts[request].copy() => np.zeros_like(token_counts[request])
+    OWN-483 Every request has the frequency penalty of the first.
+    - frequency_penalty[request] => frequency_penalty[0]
+    OWN-484 A request has the counts of its neighbour.
+    - token_counts[request] => token_counts[request - 1]
     OWN-473 A token of the path counts once, not as often as it occurs.
     - counts[draft_token[request * num_nodes + draft]] += 1
     + token = draft_token[request * num_nodes + draft]
@@ -51,16 +59,4 @@ DIFFS = """
     + values = values - presence_penalty[request] * counts.astype(np.float32)
 """
 
-_output_forgotten = with_arguments(token_counts=np.zeros_like)
-
-MUTANTS = (
-    *mutants_of(
-        "apply_penalties",
-        ("OWN-471", "Penalties do not know the path of a node.", with_arguments(exact=False)),
-        ("OWN-472", "Relaxed penalties know the path of a node.", with_arguments(exact=True)),
-        ("OWN-478", "The tokens of the path replace those that were output.", _output_forgotten),
-        ("OWN-483", "Every request has the frequency penalty of the first.", of_the_first("frequency_penalty")),
-        ("OWN-484", "A request has the counts of its neighbour.", of_the_neighbour("token_counts")),
-    ),
-    *edits_of(DIFFS),
-)
+MUTANTS = edits_of(DIFFS)

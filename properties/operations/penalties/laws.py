@@ -8,6 +8,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, require_one_by_one, states
 from specsim.properties.strategies.limits import limits
+from specsim.properties.strategies.trees import Tree, Trees
 from specsim.topology import Topology
 
 _OPERATION = "apply_penalties"
@@ -43,8 +44,7 @@ def exact_penalties_are_those_of_the_committed_path(backend: Backend, case: Case
         "exact": case["exact"],
     }
     got = outputs_of(backend, _OPERATION, {**case, "exact": True})["penalised_logits"]
-    alone = outputs_of(backend, _OPERATION, committed)["penalised_logits"]
-    require_equal("penalised_logits in exact mode", got, alone)
+    require_equal("penalised_logits in exact mode", got, outputs_of(backend, _OPERATION, committed)["penalised_logits"])
 
 
 def relaxed_penalties_do_not_know_the_tree(backend: Backend, case: Case) -> None:
@@ -62,18 +62,9 @@ def greedy_speculation_is_plain_decoding(backend: Backend, case: Case) -> None:
     logits = outputs_of(backend, _OPERATION, exact)["penalised_logits"]
     predicted = outputs_of(backend, "argmax_target_predict", {"logits": logits})["target_predict"].reshape(-1, width)
     trees = [_tree_of(square) for square in case["tree_mask"].reshape(-1, width, width)]
-    verified = outputs_of(
-        backend,
-        "verify_tree_greedy",
-        {
-            "candidates": case["draft_token"].reshape(-1, width),
-            "retrieve_index": np.arange(len(logits)).reshape(-1, width),
-            "retrieve_next_token": np.array([tree.next_token for tree in trees], dtype=np.int64).reshape(-1, width),
-            "retrieve_next_sibling": np.array([tree.next_sibling for tree in trees], dtype=np.int64).reshape(-1, width),
-            "target_predict": predicted,
-            "num_steps": width,
-        },
-    )
+    requests = [Tree(*one) for one in zip(trees, case["draft_token"].reshape(-1, width), strict=True)]
+    links = Trees(requests, width, num_steps=width, others=requests).arguments()
+    verified = outputs_of(backend, "verify_tree_greedy", {**links, "target_predict": predicted})
     is_tied = ((logits == logits.max(axis=1, keepdims=True)).sum(axis=1) > 1).reshape(-1, width).any(axis=1)
     for request, tree in enumerate(trees):
         if is_tied[request] and limits().ties_are_free:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.probabilities.strategy import LOGIT_DTYPES
@@ -17,7 +16,7 @@ BOUNDARY_NODES = (16, 17, 33)
 
 
 @composite
-def apply_penalties(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def apply_penalties(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees in which paths and their neighbours hold equal tokens, some of which the request has output.
 
     Logits of both signs come close to 0, so that the order of the steps shows; three of four calls are exact.

@@ -65,16 +65,14 @@ def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> N
         slots = translated if prefix else case
         asked = {side: slots[f"{prefix}{side}"] for side in ("target_slots", "source_slots")}
         case = {**case, name: outputs_of(backend, "move_kv_cache", {**asked, "kv_buffers": [buffer]})["kv_buffers"][0]}
-    held = case["window"][case["full_to_swa"][is_held]]
-    require_equal("entries of the window", held, case["full"][is_held])
+    require_equal("entries of the window", case["window"][case["full_to_swa"][is_held]], case["full"][is_held])
 
 
 @composite
 def moves_in_both_pools(draw: DrawFn) -> Case:
     """Draw a move, and a full pool whose entries are all different."""
     case = draw(strategies.translate_move_slots())
-    order = draw(bulk()).order(len(case["full_to_swa"]))
-    return {**case, "entries": order.astype(np.int64)}
+    return {**case, "entries": draw(bulk()).order(len(case["full_to_swa"])).astype(np.int64)}
 
 
 def _by_slot(buffer: Array, head_dim: int) -> tuple[Array, Array]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.properties.composite import composite
@@ -25,7 +24,7 @@ HEAD_DIMS = (128, 32, 64)
 
 
 @composite
-def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def move_indexer_cache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves inside of a page and between pages, which overlap in every way; some layers have no indexer."""
     num_pages, head_dim, source = draw(st.sampled_from((2, 3, 3, 1))), draw(st.sampled_from(HEAD_DIMS)), draw(bulk())
     row = INDEXER_PAGE_KEYS * (head_dim + 4 * head_dim // 128)
@@ -46,13 +45,13 @@ def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
 
 
 @made_once
-def _layers(num_pages: int) -> SearchStrategy[tuple[int, ...]]:
+def _layers(num_pages: int) -> st.SearchStrategy[tuple[int, ...]]:
     """Return a strategy of the pages of each layer: all have as many, or none."""
     return st.sampled_from(((num_pages,), (num_pages, num_pages), (num_pages, 0), (0, num_pages, num_pages), (0,)))
 
 
 @made_once
-def _counts(most: int) -> SearchStrategy[int]:
+def _counts(most: int) -> st.SearchStrategy[int]:
     """Return a strategy of numbers of pairs, one in four none."""
     return mostly(st.integers(min(1, most), most), st.just(0), one_in=4)
 
@@ -68,7 +67,7 @@ def window_pairs(source: Bulk, count: int, num_slots: int) -> tuple[Array, Array
 
 
 @composite
-def translate_move_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def translate_move_slots(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw pairs inside and outside of the window, in a window's pool whose slots have another order."""
     num_slots, source = draw(st.integers(3, 24)), draw(bulk())
     most = num_slots - 1 if max_requests else 0
@@ -77,11 +76,8 @@ def translate_move_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     full_to_swa[1:] = source.order(num_slots - 1) + 1
     full_to_swa[_linked(targets, sources, source, num_slots)] = 0
     tail = np.zeros(draw(st.sampled_from((0, 0, 1, 3))) if max_requests else 0, dtype=np.int64)
-    return {
-        "target_slots": np.concatenate([targets, tail]),
-        "source_slots": np.concatenate([sources, tail]),
-        "full_to_swa": full_to_swa,
-    }
+    target_slots = np.concatenate([targets, tail])
+    return {"target_slots": target_slots, "source_slots": np.concatenate([sources, tail]), "full_to_swa": full_to_swa}
 
 
 def _linked(targets: Array, sources: Array, source: Bulk, num_slots: int) -> Array:
@@ -107,8 +103,7 @@ def dump_in_use(arguments: Arguments, where: int) -> Arguments:
 
 def counterpart_shared(arguments: Arguments, where: int) -> Arguments:
     """Two slots go with one slot of the window."""
-    full_to_swa = arguments["full_to_swa"]
-    return with_entry(arguments, "full_to_swa", where, full_to_swa.max(initial=0))
+    return with_entry(arguments, "full_to_swa", where, arguments["full_to_swa"].max(initial=0))
 
 
 FAULTS = {

@@ -1,9 +1,13 @@
 """Faults in the target's distributions: temperature and filters."""
 
-from specsim.properties.mutants.record import edits_of, mutants_of, of_the_first
+from specsim.properties.mutants.record import edits_of
 
 DIFFS = """
     @@ target_probabilities
+    OWN-243 Every request has the filters of the first.
+    - int(top_k[request]) => int(top_k[0])
+    - float(top_p[request]) => float(top_p[0])
+    - float(min_p[request]) => float(min_p[0])
     R10 Rows of drafts get default sampling parameters.
     - target_probs[row] = distribution(logits[row], *filters)
     + if row % num_draft_tokens < num_draft_tokens - 1:
@@ -48,10 +52,4 @@ DIFFS = """
     - logits.astype(np.float64) / temperature => logits.astype(np.float64) * temperature
 """
 
-MUTANTS = (
-    *mutants_of(
-        "target_probabilities",
-        ("OWN-243", "Every request has the filters of the first.", of_the_first("top_k", "top_p", "min_p")),
-    ),
-    *edits_of(DIFFS),
-)
+MUTANTS = edits_of(DIFFS)

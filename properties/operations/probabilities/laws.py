@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -36,8 +35,7 @@ def logits_are_prepared_step_by_step(backend: Backend, case: Case) -> None:
     if additive is not None:
         values = values + additive
     if scale is not None:
-        positive = values > 0
-        values = np.where(positive, values / scale, values * scale)
+        values = np.where(values > 0, values / scale, values * scale)
     if bias is not None:
         values = values + bias
     if case["vocab_mask"] is not None:
@@ -48,12 +46,11 @@ def logits_are_prepared_step_by_step(backend: Backend, case: Case) -> None:
 def absent_steps_change_nothing(backend: Backend, case: Case) -> None:
     """A step that is left out gives what its neutral values give."""
     shape = (len(case["logits"]) // case["num_draft_tokens"], case["logits"].shape[1])
-    words = -(-shape[1] // 32)
     neutral = {
         "scaling_penalty": np.ones(shape, dtype=np.float32),
         "additive_penalty": np.zeros(shape, dtype=np.float32),
         "logit_bias": np.zeros(shape, dtype=np.float32),
-        "vocab_mask": np.full((len(case["logits"]), words), -1, dtype=np.int32),
+        "vocab_mask": np.full((len(case["logits"]), -(-shape[1] // 32)), -1, dtype=np.int32),
     }
     for name, values in neutral.items():
         absent = outputs_of(backend, "prepare_logits", {**case, name: None})["prepared_logits"]
@@ -134,8 +131,7 @@ def switched_off_filters_only_renormalise(backend: Backend, case: tuple[str, Cas
     operation, arguments = case
     name, value = _SWITCHED_OFF[operation]
     given = arguments["probabilities"].astype(np.float64)
-    off = {**arguments, name: np.full_like(arguments[name], value)}
-    got = outputs_of(backend, operation, off)["renormalised"]
+    got = outputs_of(backend, operation, {**arguments, name: np.full_like(arguments[name], value)})["renormalised"]
     require_rounded(f"the rows of {operation}", got, given / given.sum(axis=1, keepdims=True))
 
 
@@ -161,9 +157,9 @@ def allowed_tokens(vocab_mask: Array, vocab: int) -> Array:
     return np.asarray(np.unpackbits(octets, axis=1, bitorder="little")[:, :vocab] == 1)
 
 
-def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
-    def named(name: str) -> SearchStrategy[tuple[str, Case]]:
-        strategy: Callable[[], SearchStrategy[Case]] = vars(row_strategies)[name]
+def _filter_calls() -> st.SearchStrategy[tuple[str, Case]]:
+    def named(name: str) -> st.SearchStrategy[tuple[str, Case]]:
+        strategy: Callable[[], st.SearchStrategy[Case]] = vars(row_strategies)[name]
         return strategy().map(lambda case: (name, case))
 
     return one_of_evenly(*map(named, _SWITCHED_OFF))
@@ -176,10 +172,8 @@ def _exact_top_p(draw: st.DrawFn) -> Case:
     eighths = draw(row_strategies.shares(len(probabilities), 1, (1.0,)))
     source = draw(bulk())
     is_near = source.integers(len(probabilities), 0, 3) < 3
-    return {
-        "probabilities": probabilities,
-        "top_p": np.where(is_near, row_strategies.shares_of(probabilities, source), eighths),
-    }
+    near = row_strategies.shares_of(probabilities, source)
+    return {"probabilities": probabilities, "top_p": np.where(is_near, near, eighths)}
 
 
 @composite

@@ -147,23 +147,20 @@ def logit_row(kind: str, vocab: int, source: Bulk) -> Array:
 def tie_largest(rows: Array, source: Bulk) -> None:
     """Write the largest logit of about every other row to one more place."""
     chosen = np.flatnonzero(source.integers(len(rows), 0, 1))
-    places = source.integers(len(chosen), 0, rows.shape[1] - 1)
-    rows[chosen, places] = rows[chosen].max(axis=1)
+    rows[chosen, source.integers(len(chosen), 0, rows.shape[1] - 1)] = rows[chosen].max(axis=1)
 
 
 @composite
 def _logits(draw: DrawFn, sources: list[Bulk], count: int, vocab: int) -> Array:
     kinds = draw(st.lists(st.sampled_from(LOGIT_KINDS), min_size=len(sources), max_size=len(sources)))
     rows = [logit_row(kind, vocab, source) for kind, source in zip(kinds, sources, strict=True) for _ in range(count)]
-    logits = np.array(rows, dtype=np.float64).reshape(len(rows), vocab)
-    return logits.astype(draw(st.sampled_from(LOGIT_DTYPES)))
+    return np.array(rows, dtype=np.float64).reshape(len(rows), vocab).astype(draw(st.sampled_from(LOGIT_DTYPES)))
 
 
 @composite
 def shares(draw: DrawFn, count: int, least: int, specials: tuple[float, ...]) -> Array:
     """Draw multiples of an eighth, at least so many eighths, and now and then another share."""
-    eighths = draw(bulk()).eighths(count, least, 8)
-    return draw(overridden(eighths, specials))
+    return draw(overridden(draw(bulk()).eighths(count, least, 8), specials))
 
 
 def shares_of(probabilities: Array, source: Bulk) -> Array:

@@ -3,19 +3,14 @@
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Named, given, mutants_by_operation, with_outputs
+from specsim.properties.mutants.record import mutants_by_operation, with_outputs
 
 _LAST = "accept_index[request, count - 1]"
 _PLACE = "crossing - length - 1"
 _SNAPSHOT = f"accept_index[request, {_PLACE}] - root"
 _KEPT = "steps[request, step]"
 
-
-def _nothing_accepted_commits_nothing(arguments: Named) -> None:
-    if not (arguments["commit_step"] > 0).any():
-        arguments["commit_step"] = np.full_like(arguments["commit_step"], -1)
-
-
+_nothing_accepted = edited("commit_step[request]", "commit_step[request] if any(commit_step > 0) else -1")
 _last_node_not_counted = edited(
     f"commit_step[request] = {_LAST} - root", f"commit_step[request] = {_LAST} - root\ncount -= 1"
 )
@@ -56,7 +51,7 @@ MUTANTS = mutants_by_operation(
     commit_recurrent_states=(
         ("V25", "States pass through half precision.", _halved),
         ("K15", "Every verified node advances the state.", edited(_KEPT, "steps[request, -1]")),
-        ("K17", "A batch in which no draft was accepted commits nothing.", given(_nothing_accepted_commits_nothing)),
+        ("K17", "A batch in which no draft was accepted commits nothing.", _nothing_accepted),
         ("OWN-1350", "Steps are looked up by slot.", edited(_KEPT, "steps[slot % len(steps), step]")),
         ("OWN-1351", "States are kept by place in the batch.", edited("states[slot]", "states[request % len(states)]")),
         ("OWN-1352", "Only the first component is kept.", _first_component),

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
@@ -76,14 +75,13 @@ def rejected_nodes_leave_no_trace(backend: Backend, case: Case) -> None:
 
 
 @composite
-def verified_trees(draw: DrawFn) -> Case:
+def verified_trees(draw: st.DrawFn) -> Case:
     """Draw trees with an accepted path each, committed states, and where states and snapshots lie."""
     num_requests, num_nodes, source = draw(st.integers(1, 3)), draw(st.integers(1, 7)), draw(bulk())
     trees = [tree_of_kind(draw(st.sampled_from(TREE_KINDS)), num_nodes, source) for _ in range(num_requests)]
     parents = [list(tree.parents) for tree in trees]
     paths = [tree.path_to(source.integer(0, num_nodes - 1)) for tree in trees]
-    width = max(map(len, paths))
-    accept_index = np.full((num_requests, width), -1, dtype=np.int32)
+    accept_index = np.full((num_requests, max(map(len, paths))), -1, dtype=np.int32)
     for request, path in enumerate(paths):
         accept_index[request, : len(path)] = np.array(path) + request * num_nodes
     slots = source.order(2 * num_requests + 2) + 1

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.compact.strategy import accepted
@@ -24,7 +23,7 @@ TRAILING = ((3,), (), (2, 3), (1,), (17,), (0,))
 
 
 @composite
-def get_recurrent_steps(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def get_recurrent_steps(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths, and lengths that come to a snapshot exactly, just before and just after it."""
     paths = draw(accepted(max_requests))
     least, source = paths.num_nodes, paths.source
@@ -46,7 +45,7 @@ def get_recurrent_steps(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 
 @composite
-def commit_recurrent_states(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def commit_recurrent_states(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw several components of several layers, states in any order, and requests without state or snapshot."""
     num_requests = draw(st.integers(0, min(max_requests, 4)))
     num_nodes, source = draw(st.integers(1, 6)), draw(bulk())
@@ -76,8 +75,7 @@ def _some_absent(numbers: Array, source: Bulk) -> Array:
 def state_written_twice(arguments: Arguments, where: int) -> Arguments:
     """A state is that of two requests, or its own snapshot."""
     name = ("state_slots", "snapshot_slots")[where % 2]
-    slots = arguments["state_slots"]
-    return with_entry(arguments, name, where, slots.max(initial=0))
+    return with_entry(arguments, name, where, arguments["state_slots"].max(initial=0))
 
 
 FAULTS = {

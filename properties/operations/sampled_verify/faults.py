@@ -7,7 +7,7 @@ import numpy as np
 
 from specsim.host.noise import stream_uniforms
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, edits_of, mutants_of, with_arguments
+from specsim.properties.mutants.record import Function, edits_of, mutants_by_operation, with_arguments
 from specsim.properties.operations.verify.faults import BONUS, SEARCH, TOKENS_ARE_OUTPUT
 
 MASK = 2**32 - 1
@@ -79,19 +79,17 @@ DIFFS = """
     - "token" => "draft"
 """
 
-MUTANTS = (
-    *mutants_of(
-        "verify_tree_greedy",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, uniforms=stream_uniforms),
+    verify_tree_greedy=(
         # Where all rows are alike, the draw of another row is a fresh one.
         ("OWN-4200", "At a mismatch a fresh token is drawn.", edited(*TOKENS_ARE_OUTPUT, BONUS, _FRESH_BONUS)),
         ("OWN-4202", "The walk goes on after a mismatch.", edited(SEARCH, _GOES_ON, *TOKENS_ARE_OUTPUT)),
     ),
-    *mutants_of(
-        "sample_target_predict",
+    sample_target_predict=(
         ("OWN-4204", "Rows are drawn at temperature 1.", _with_temperature(lambda values: values > 0)),
         ("OWN-4209", "Half of the seed is left out.", with_arguments(seeds=lambda seeds: seeds & MASK)),
         ("OWN-4213", "Top-p is left out.", with_arguments(top_p=np.ones_like)),
         ("OWN-4214", "Greedy requests are drawn.", _with_temperature(lambda values: values == 0)),
     ),
-    *edits_of(DIFFS, uniforms=stream_uniforms),
 )

@@ -81,12 +81,8 @@ def a_draw_depends_on_its_row_seed_and_position_alone(backend: Backend, case: Ca
         part = batch_of(_DRAW, case, requests)
         for nodes in (list(range(num_nodes))[::-1], [num_nodes - 1]):
             chosen = np.ascontiguousarray(rows[requests][:, nodes])
-            moved = {
-                **part,
-                "positions": np.ascontiguousarray(part["positions"][:, nodes]),
-                "logits": chosen.reshape(-1, rows.shape[2]),
-            }
-            got = drawn(backend, moved)
+            positions = np.ascontiguousarray(part["positions"][:, nodes])
+            got = drawn(backend, {**part, "positions": positions, "logits": chosen.reshape(-1, rows.shape[2])})
             for place, request in enumerate(requests):
                 if request in certain:
                     what = f"the draws of request {request} after nodes {nodes} in batch {requests}"
@@ -98,12 +94,8 @@ def distinct_seeds_and_positions_draw_apart(backend: Backend, case: Case) -> Non
     got = drawn(backend, case)
     tokens, counts = np.unique(got, return_counts=True)
     most = int(counts.max())
-    require(
-        most <= 8,
-        f"draws of token {int(tokens[counts.argmax()])} of {got.size} at other seeds or positions",
-        most,
-        "at most 8",
-    )
+    what = f"draws of token {int(tokens[counts.argmax()])} of {got.size} at other seeds or positions"
+    require(most <= 8, what, most, "at most 8")
 
 
 def the_output_is_that_of_plain_decoding(backend: Backend, run: ToyRun) -> None:
@@ -111,8 +103,7 @@ def the_output_is_that_of_plain_decoding(backend: Backend, run: ToyRun) -> None:
     depths = np.array([run.topology.depths], dtype=np.int64)
     rows = np.concatenate([run.logits_after(run.path_to(node)) for node in range(len(run.topology))])
     choices = drawn(backend, {"logits": rows, **run.parameters(), "positions": run.position + depths})
-    tree = {**tree_links([run], [1]), "target_predict": choices}
-    (emitted,) = emitted_along_paths(outputs_of(backend, _WALK, tree))
+    (emitted,) = emitted_along_paths(outputs_of(backend, _WALK, {**tree_links([run], [1]), "target_predict": choices}))
     plain, node = tuple[int, ...](), 0
     for place, token in enumerate(emitted):
         one = {"logits": run.logits_after(plain), **run.parameters(), "positions": np.array([[run.position + place]])}
@@ -148,8 +139,7 @@ def independent_draws_emit_the_targets_law(backend: Backend, scene: TreeScene) -
 
 def a_draft_is_accepted_as_often_as_it_is_drawn(backend: Backend, scene: TreeScene) -> None:
     """The root is passed with the chance of its distinct children together, and no less."""
-    law = law_over_draws(backend, scene)
-    got = sum((weight for sequence, weight in law.items() if len(sequence) > 1), NOTHING)
+    got = sum((weight for sequence, weight in law_over_draws(backend, scene).items() if len(sequence) > 1), NOTHING)
     tokens = {scene.tokens[child] for child in scene.topology.children[0]} if scene.num_steps else set[int]()
     expected = sum((scene.rows[0][token] for token in tokens), Fraction(0))
     require(got == expected, f"chance of an accepted draft, {describe(scene)}", got, expected)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.probabilities.strategy import target_probabilities
@@ -20,7 +19,7 @@ SEEDS = (0, 1, 2**32 - 1, 2**32, LARGEST_SEED)
 
 
 @composite
-def sample_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def sample_target_predict(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of several nodes a request, and seeds and positions of which some are the largest there are.
 
     Every third call has one node a request, as one after a prompt has, and every third rows of tokens that are nearly
@@ -51,13 +50,12 @@ SIDE = 16
 
 
 @composite
-def far_apart(draw: DrawFn) -> Arguments:
+def far_apart(draw: st.DrawFn) -> Arguments:
     """Draw seeds and positions side by side, each pair once, over rows of a thousand equal logits."""
     seed, position = draw(st.integers(0, 2**40)), draw(st.integers(0, 2**20))
-    plain = filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * SIDE)
     return {
         "logits": np.zeros((SIDE * SIDE, 1000), dtype=np.float32),
-        **plain,
+        **filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * SIDE),
         "seeds": seed + np.arange(SIDE, dtype=np.int64),
         "positions": np.tile(position + np.arange(SIDE, dtype=np.int64), (SIDE, 1)),
     }
@@ -98,7 +96,7 @@ class ToyRun:
 
 
 @composite
-def toy_runs(draw: DrawFn) -> ToyRun:
+def toy_runs(draw: st.DrawFn) -> ToyRun:
     """Draw trees and chains of up to five nodes; the vocabulary is small, so that drafts are often drawn."""
     topology, vocab_size = draw(st.sampled_from(list(all_shapes()))), draw(st.sampled_from((2, 2, 3, 5)))
     return ToyRun(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from specsim.properties.mutants.record import edits_of, mutants_of, with_arguments
+from specsim.properties.mutants.record import edits_of, mutants_by_operation, with_arguments
 
 DIFFS = """
     @@ schedule_verify_lens
@@ -72,18 +72,16 @@ DIFFS = """
 
 _no_bound = with_arguments(survival_eps=np.zeros(1, dtype=np.float32))
 
-MUTANTS = (
-    *mutants_of(
-        "schedule_verify_lens",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    schedule_verify_lens=(
         ("OWN-4027", "Drafts that hardly survive are admitted.", _no_bound),
         ("OWN-4029", "Drafts that do not exist are admitted.", with_arguments(num_drafts=None)),
     ),
-    *mutants_of(
-        "verify_token_budget",
+    verify_token_budget=(
         ("OWN-4063", "Survivals are taken as they come.", with_arguments(survivals=lambda survivals: survivals[:1])),
         ("OWN-4064", "Drafts that hardly survive count.", with_arguments(survival_eps=0.0)),
         ("OWN-4065", "Rows that are no drafts are the roots alone.", with_arguments(num_rows=None)),
         ("OWN-4066", "The room of the forward is not looked at.", with_arguments(max_budget=None)),
     ),
-    *edits_of(DIFFS),
 )

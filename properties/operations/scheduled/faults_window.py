@@ -5,7 +5,7 @@ import numpy as np
 from specsim.properties.mutants.record import (
     edits_of,
     given,
-    mutants_of,
+    mutants_by_operation,
     of_the_neighbour,
     returning,
     with_arguments,
@@ -91,31 +91,24 @@ DIFFS = """
 
 _to_the_dump = with_outputs(inject_loc=lambda places: np.maximum(places, 0))
 
-MUTANTS = (
-    *mutants_of(
-        "ragged_verify_window",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    ragged_verify_window=(
         ("OWN-4010", "Padding names node 0.", with_outputs(window_index=lambda index: np.maximum(index, 0))),
         ("OWN-4035", "The row is the place in the batch.", given(rows_of_the_batch)),
         ("OWN-4036", "Lengths are those of the neighbour.", of_the_neighbour("seq_lens")),
     ),
-    *mutants_of(
-        "pad_verify_lens_to_bucket",
-        ("OWN-4043", "Lengths are not cut.", with_arguments(max_verify_len=2**31 - 1)),
-    ),
-    *mutants_of(
-        "ragged_verify_metadata",
+    pad_verify_lens_to_bucket=(("OWN-4043", "Lengths are not cut.", with_arguments(max_verify_len=2**31 - 1)),),
+    ragged_verify_metadata=(
         ("OWN-4050", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-4051", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
-    *mutants_of(
-        "cap_accepted_drafts",
+    cap_accepted_drafts=(
         ("OWN-4014", "Drafts that were never computed are counted as lost.", with_arguments(is_compact=False)),
         ("OWN-4057", "No draft is counted as lost.", with_outputs(cap_trim_lens=np.zeros_like)),
     ),
-    *mutants_of(
-        "commit_inject_layout",
+    commit_inject_layout=(
         ("OWN-4059", "Rows that are not injected go to slot 0.", _to_the_dump),
         ("OWN-4093", "Slots are those of the target.", with_arguments(slot_map=None)),
     ),
-    *edits_of(DIFFS),
 )

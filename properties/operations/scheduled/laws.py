@@ -61,8 +61,7 @@ def no_better_draft_is_left_out(backend: Backend, case: Case) -> None:
 
 def lengths_grow_with_the_budget(backend: Backend, case: Case) -> None:
     """One draft more of budget takes no draft from anybody, and adds at most one."""
-    whole = case["confidence"].size
-    budgets_tried = sorted({0, *range(max(case["verify_token_budget"] - 2, 0), whole + 1)})[:8]
+    budgets_tried = sorted({0, *range(max(case["verify_token_budget"] - 2, 0), case["confidence"].size + 1)})[:8]
     lens = [_lens(backend, {**case, "verify_token_budget": budget}) for budget in budgets_tried]
     for (less, fewer), (more, many) in pairwise(zip(budgets_tried, lens, strict=True)):
         grown = many - fewer
@@ -117,24 +116,20 @@ def a_forced_share_is_rounded_down(backend: Backend, case: Budgeting) -> None:
     """A forced share of all drafts is the budget, whatever they are worth, as far as there is room."""
     costs = require_kind("costs", case.costs, ForcedShare)
     share = int(Fraction(costs.share) * case.num_requests * costs.num_drafts)
-    require_equal(
-        "the budget", _budget(backend, case), min(share, share if case.max_budget is None else case.max_budget)
-    )
+    expected = share if case.max_budget is None else min(share, case.max_budget)
+    require_equal("the budget", _budget(backend, case), expected)
 
 
 def ranks_run_the_graph_of_the_largest(backend: Backend, case: Tiers) -> None:
     """A batch needs its roots, free rows and budget, no more than whole chains; ranks agree on the most, or on none."""
-    tiers = [
-        backend.host("verify_graph_tier")(requests, budget, case.num_draft_tokens, case.min_verify_len)
-        for requests, budget in case.batches
-    ]
+    tier_of = backend.host("verify_graph_tier")
+    tiers = [tier_of(requests, budget, case.num_draft_tokens, case.min_verify_len) for requests, budget in case.batches]
     for place, (requests, budget) in enumerate(case.batches):
         rows = [requests * case.num_draft_tokens]
         rows += [] if budget is None else [budget + requests * max(1, case.min_verify_len)]
         require_equal(f"tier of rank {place}", tiers[place], min(rows) if budget is not None else -1)
     got = backend.host("agree_on_tier")(tiers)
-    is_agreed = all(budget is not None for _, budget in case.batches)
-    expected = max(tiers, default=0) if is_agreed else None
+    expected = max(tiers, default=0) if all(budget is not None for _, budget in case.batches) else None
     require(got == expected, f"what ranks with tiers {tiers} agree on", got, expected)
 
 
@@ -143,9 +138,8 @@ def an_aligned_budget_fills_its_graph(backend: Backend, case: Tiers) -> None:
     for requests, budget in case.batches:
         if budget is None:
             continue
-        got = backend.host("align_verify_budget")(
-            budget, requests, case.num_draft_tokens, case.captured, case.min_verify_len
-        )
+        align = backend.host("align_verify_budget")
+        got = align(budget, requests, case.num_draft_tokens, case.captured, case.min_verify_len)
         free, whole = requests * max(1, case.min_verify_len), requests * case.num_draft_tokens
         sizes = [size for size in case.captured if size >= min(free + budget, whole)]
         expected = max(budget, min(sizes[0], whole) - free) if sizes else budget
@@ -189,8 +183,7 @@ def _yield_of(costs: Any, tokens: Fraction, num_requests: int, num_rows: int) ->
         return tokens * Fraction(known[-1] if known else costs.rates[0])
     if isinstance(costs, StepTimes):
         of_requests = _line(costs.request_probes, costs.request_times, num_requests)
-        of_rows = _line(costs.row_probes, costs.row_times, num_rows)
-        return tokens / (Fraction(costs.bias) + of_requests + of_rows)
+        return tokens / (Fraction(costs.bias) + of_requests + _line(costs.row_probes, costs.row_times, num_rows))
     times = require_kind("costs", costs, CapturedTimes)
     of_draft = _next_size(times.draft_probes, times.draft_times, num_requests)
     return tokens / (of_draft + _next_size(times.verify_probes, times.verify_times, num_rows))

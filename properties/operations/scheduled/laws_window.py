@@ -27,8 +27,7 @@ def a_window_holds_the_first_nodes_of_each_request(backend: Backend, case: Case)
         require_equal(f"tokens of request {request}", window["input_ids"][rows], case["candidates"][request, :own])
         require_equal(f"positions of request {request}", window["positions"][rows], range(length, length + own))
         require_equal(f"slots of request {request}", window["out_cache_loc"][rows], slots)
-        nodes = request * width + np.arange(own)
-        require_equal(f"nodes of request {request}", window["window_index"][rows], nodes)
+        require_equal(f"nodes of request {request}", window["window_index"][rows], request * width + np.arange(own))
         place += own
     require_equal("qo_indptr[-1]", window["qo_indptr"][-1], place)
 
@@ -48,11 +47,8 @@ def scattered_rows_are_those_that_were_gathered(backend: Backend, case: Case) ->
     is_live = index >= 0
     gathered = np.full((len(index), case["rows"].shape[1]), case["padding"], dtype=np.float32)
     gathered[is_live] = case["rows"][index[is_live]]
-    arguments = {
-        "values": gathered,
-        "verify_lens": case["verify_lens"],
-        "num_draft_tokens": case["candidates"].shape[1],
-    }
+    num_draft_tokens = case["candidates"].shape[1]
+    arguments = {"values": gathered, "verify_lens": case["verify_lens"], "num_draft_tokens": num_draft_tokens}
     strided = outputs_of(backend, _SCATTER, arguments)["strided"]
     expected = np.zeros_like(case["rows"])
     expected[index[is_live]] = case["rows"][index[is_live]]
@@ -94,9 +90,8 @@ def ragged_offsets_add_up_the_lengths(backend: Backend, case: Case) -> None:
 
 def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
     """Where every request verifies as many rows, the metadata are those of a verify that shares its rows."""
-    lens = case["verify_lens"]
     uniform = {name: value for name, value in case.items() if name != "verify_lens"}
-    uniform["num_tokens"] = int(lens.sum())
+    uniform["num_tokens"] = int(case["verify_lens"].sum())
     expected = outputs_of(backend, "target_verify_metadata", uniform)
     for name, got in outputs_of(backend, _METADATA, case).items():
         require_equal(name, got, expected[name])
@@ -105,9 +100,8 @@ def equal_lengths_are_a_uniform_verify(backend: Backend, case: Case) -> None:
 def a_cut_keeps_what_was_scheduled(backend: Backend, case: Case) -> None:
     """Drafts after the cut are lost, and counted unless they were never computed."""
     cut = outputs_of(backend, _CAP, case)
-    for request, (accepted, own) in enumerate(
-        zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
-    ):
+    counts = zip(case["num_accepted_drafts"].tolist(), case["verify_lens"].tolist(), strict=True)
+    for request, (accepted, own) in enumerate(counts):
         lost = max(accepted - own + 1, 0)
         require_equal(f"num_kept_drafts[{request}]", cut["num_kept_drafts"][request], accepted - lost)
         following = case["candidates"][request, own] if lost else case["bonus_tokens"][request]
@@ -123,16 +117,12 @@ def what_comes_after_the_cut_decides_nothing(backend: Backend, case: Case) -> No
     expected = outputs_of(backend, _CAP, case)
     is_past: Array = case["num_accepted_drafts"] >= case["verify_lens"]
     after = np.arange(case["candidates"].shape[1])[None, :] > case["verify_lens"][:, None]
-    most = case["candidates"].shape[1] - 1
-    for number, token in ((0, 0), (most, 2**31 - 1)):
+    for number, token in ((0, 0), (case["candidates"].shape[1] - 1, 2**31 - 1)):
         count = case["num_accepted_drafts"].copy()
         count[is_past] = np.maximum(case["verify_lens"], number)[is_past]
-        changed = {
-            **case,
-            "candidates": np.where(after, token, case["candidates"]),
-            "num_accepted_drafts": count,
-            "bonus_tokens": np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype),
-        }
+        candidates = np.where(after, token, case["candidates"])
+        bonus_tokens = np.where(is_past, token, case["bonus_tokens"]).astype(case["bonus_tokens"].dtype)
+        changed = {**case, "candidates": candidates, "num_accepted_drafts": count, "bonus_tokens": bonus_tokens}
         for name, got in outputs_of(backend, _CAP, changed).items():
             if name != "cap_trim_lens" or case["is_compact"]:
                 require_equal(f"{name} with {token} after the cut", got, expected[name])
@@ -161,8 +151,7 @@ def sampled_cuts_do_not_need_the_rest(backend: Backend, case: Case) -> None:
 def a_cut_chain_accepts_what_the_cap_keeps(backend: Backend, case: Case) -> None:
     """A chain of the scheduled drafts alone accepts, by the same coins, those that the cap leaves of the whole one."""
     chains, lens = case["chains"], case["verify_lens"]
-    ends = chains["cu_num_drafts"][:-1] + lens - 1
-    cut = taken(chains, range(len(lens)), ends.tolist())
+    cut = taken(chains, range(len(lens)), (chains["cu_num_drafts"][:-1] + lens - 1).tolist())
     fresh = outputs_of(backend, "chain_speculative_sampling", cut)
     for request, kept in enumerate(_sample(backend, case, chains["target_probs"])):
         require_equal(f"drafts of request {request}", fresh["num_accepted_drafts"][request], len(kept) - 1)
@@ -180,9 +169,8 @@ def committed_rows_alone_are_injected(backend: Backend, case: Case) -> None:
     """
     layout = outputs_of(backend, _INJECT, case)
     width, ring = case["num_draft_tokens"], case["ring_size"]
-    for request, (row, length) in enumerate(
-        zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
-    ):
+    rows = zip(case["req_pool_indices"].tolist(), case["seq_lens"].tolist(), strict=True)
+    for request, (row, length) in enumerate(rows):
         own = slice(request * width, (request + 1) * width)
         require_equal(f"positions of request {request}", layout["positions"][own], range(length, length + width))
         gate = width if case["verify_lens"] is None else int(case["verify_lens"][request])
@@ -204,8 +192,7 @@ def _walk_greedily(backend: Backend, candidates: Array, target: Array) -> tuple[
     links = {**links_of_chains(candidates), "target_predict": target, "num_steps": candidates.shape[1] - 1}
     walked = outputs_of(backend, "verify_tree_greedy", links)
     count = walked["num_accepted_drafts"]
-    last = walked["accept_index"][np.arange(len(count)), count]
-    return count, walked["predict"][last]
+    return count, walked["predict"][walked["accept_index"][np.arange(len(count)), count]]
 
 
 def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]]:
@@ -213,12 +200,10 @@ def _sample(backend: Backend, case: Case, target_probs: Array) -> list[list[int]
     chains = case["chains"]
     walked = outputs_of(backend, "chain_speculative_sampling", {**chains, "target_probs": target_probs})
     count, starts = walked["num_accepted_drafts"], chains["cu_num_drafts"]
-    width = int(max(np.diff(starts), default=0)) + 1
-    candidates = np.zeros((len(count), width), dtype=np.int64)
+    candidates = np.zeros((len(count), int(max(np.diff(starts), default=0)) + 1), dtype=np.int64)
     for request, (start, end) in enumerate(pairwise(starts.tolist())):
         candidates[request, 1 : end - start + 1] = chains["draft_tokens"][start:end]
-    bonus = walked["output_tokens"][np.arange(len(count)), count]
-    return _cut(backend, candidates, count, bonus, case["verify_lens"])
+    return _cut(backend, candidates, count, walked["output_tokens"][np.arange(len(count)), count], case["verify_lens"])
 
 
 def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: Array) -> list[list[int]]:
@@ -231,10 +216,9 @@ def _cut(backend: Backend, candidates: Array, accepted: Any, bonus: Any, lens: A
         "is_compact": False,
     }
     cut = outputs_of(backend, _CAP, arguments)
-    kept = cut["num_kept_drafts"].tolist()
     return [
         [*candidates[request, 1 : count + 1].tolist(), int(cut["cut_tokens"][request])]
-        for request, count in enumerate(kept)
+        for request, count in enumerate(cut["num_kept_drafts"].tolist())
     ]
 
 

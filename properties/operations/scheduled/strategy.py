@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import SURVIVAL_EPS
 from specsim.properties.composite import composite
@@ -42,7 +41,7 @@ TRAILING = ((), (1,), (3,), (2, 5))
 
 
 @composite
-def schedule_verify_lens(draw: DrawFn, max_requests: int = MAX_REQUESTS, has_ties: bool = True) -> Arguments:
+def schedule_verify_lens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS, has_ties: bool = True) -> Arguments:
     """Draw confidences, of which most calls have several alike, and budgets that end among equal survivals.
 
     Parameters
@@ -85,7 +84,7 @@ def _budget(kind: str, survivals: Array, number: int) -> int:
 
 
 @composite
-def tied_survivals(draw: DrawFn) -> Arguments:
+def tied_survivals(draw: st.DrawFn) -> Arguments:
     """Draw calls of several requests whose budget ends between equal survivals, or nearly so: free roots, no limits."""
     num_drafts = draw(st.integers(2, 5))
     rows = _confidences(
@@ -105,7 +104,7 @@ def tied_survivals(draw: DrawFn) -> Arguments:
 
 
 @composite
-def limited_survivals(draw: DrawFn) -> Arguments:
+def limited_survivals(draw: st.DrawFn) -> Arguments:
     """Draw calls in which budgets admit nearly all drafts, so that what else limits lengths shows."""
     num_drafts = draw(st.integers(1, 5))
     sources = draw(batch(bulk(), MAX_REQUESTS))
@@ -124,7 +123,7 @@ def limited_survivals(draw: DrawFn) -> Arguments:
     }
 
 
-def distinct_survivals() -> SearchStrategy[Arguments]:
+def distinct_survivals() -> st.SearchStrategy[Arguments]:
     """Return a strategy of calls in which no two survivals are equal."""
     return schedule_verify_lens(has_ties=False)
 
@@ -152,7 +151,7 @@ def _confidences(kind: str, sources: list[Bulk], num_drafts: int) -> Array:
 
 
 @composite
-def _eps(draw: DrawFn, survivals: Array) -> Array | None:
+def _eps(draw: st.DrawFn, survivals: Array) -> Array | None:
     """Draw no bound, 0, more than any survival, or one that occurs."""
     kind = draw(st.sampled_from(("none", "none", "none", "occurs", "occurs", "occurs", "zero", "two")))
     if kind == "none" or (kind == "occurs" and not len(survivals)):
@@ -163,18 +162,18 @@ def _eps(draw: DrawFn, survivals: Array) -> Array | None:
 
 
 @made_once
-def _verify_lens(count: int, least: int = 1) -> SearchStrategy[int]:
+def _verify_lens(count: int, least: int = 1) -> st.SearchStrategy[int]:
     """Return a strategy of the rows of a request, the fewest and all of them often."""
     return one_of_evenly(st.integers(least, count), st.sampled_from((least, count)))
 
 
-def _padded(draw: DrawFn, total: int) -> int:
+def _padded(draw: st.DrawFn, total: int) -> int:
     """Return the rows of a forward, most often more than are verified."""
     return total + draw(st.sampled_from((0, 1, 2, 7, 64)))
 
 
 @composite
-def ragged_verify_window(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def ragged_verify_window(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw chains of which the root, a part, or all is verified, and rows whose last position may be the last used."""
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(lengths(), _verify_lens(count), bulk()), max_requests))
@@ -194,7 +193,7 @@ def ragged_verify_window(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def pad_verify_lens_to_bucket(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def pad_verify_lens_to_bucket(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw batches that fill their bucket or do not, with rows left that do not divide by what is added."""
     lens = draw(batch(st.integers(1, 8), max_requests))
     num_padding = draw(st.sampled_from((0, 0, 1, 2, 3, 5)))
@@ -208,7 +207,7 @@ def pad_verify_lens_to_bucket(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
 
 
 @composite
-def scatter_compact_to_strided(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def scatter_compact_to_strided(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows of any element type, padding last; a request may have none, some, or all of its block."""
     count = draw(num_nodes())
     lens = draw(batch(_verify_lens(count, 0), max_requests))
@@ -221,13 +220,12 @@ def scatter_compact_to_strided(draw: DrawFn, max_requests: int = MAX_REQUESTS) -
 
 
 @composite
-def ragged_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def ragged_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = near_a_page(page_size, page_size) if page_size > 1 else lengths()
     requests = draw(batch(st.tuples(committed, _verify_lens(8, 0)), max_requests))
-    longest = max((length + own for length, own in requests), default=0)
-    max_seq_len_k = longest + draw(slack())
+    max_seq_len_k = max((length + own for length, own in requests), default=0) + draw(slack())
     width = max_seq_len_k + draw(slack())
     req_pool_indices, req_to_token = request_rows(draw(bulk()), len(requests), width, page_size)
     return {
@@ -241,7 +239,7 @@ def ragged_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 
 @composite
-def cap_accepted_drafts(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def cap_accepted_drafts(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw walks that end before the cut, at it, or after it, a third of the requests each; drafts are distinct.
 
     After the cut the token of the walk is anything at all.
@@ -266,14 +264,13 @@ def cap_accepted_drafts(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
 
 
 @composite
-def commit_inject_layout(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def commit_inject_layout(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw commits of any length, half of the calls with a gate; slots are mapped, or lie in a ring, or neither.
 
     A row of the map ends with the last position that is committed.
     """
     count = draw(num_nodes())
-    one = st.tuples(lengths(), _verify_lens(count, 0), _verify_lens(count, 0))
-    requests = draw(batch(one, max_requests))
+    requests = draw(batch(st.tuples(lengths(), _verify_lens(count, 0), _verify_lens(count, 0)), max_requests))
     commit = np.array([committed for _, committed, _ in requests], dtype=np.int32)
     gate = np.array([own for _, _, own in requests], dtype=np.int32) if draw(st.booleans()) else None
     committed = np.array([length for length, _, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES)))
@@ -283,8 +280,7 @@ def commit_inject_layout(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     source = draw(bulk())
     width = int(ends.max(initial=1)) + draw(slack())
     rows, req_to_token = request_rows(source, len(requests), width)
-    num_slots = int(req_to_token.max(initial=0)) + 1
-    places = source.order(num_slots).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
+    places = source.order(int(req_to_token.max(initial=0)) + 1).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
     return {
         "req_pool_indices": rows,
         "req_to_token": req_to_token,
@@ -302,7 +298,7 @@ POISONS = ("none", "huge", "next", "other")
 
 
 @composite
-def greedy_walks(draw: DrawFn) -> Arguments:
+def greedy_walks(draw: st.DrawFn) -> Arguments:
     """Draw chains and the target's choices, of which half agree to the end, lengths, and choices that were not made.
 
     ``other_predict`` agrees with ``target_predict`` on the rows that are verified.
@@ -318,24 +314,18 @@ def greedy_walks(draw: DrawFn) -> Arguments:
     other = {"none": np.zeros_like(target), "huge": np.full_like(target, 2**31 - 1), "other": target + 1}.get(poison)
     if other is None:
         other = np.roll(candidates, -1, axis=1)
-    is_verified = np.arange(count)[None, :] < lens[:, None]
-    return {
-        "candidates": candidates,
-        "target_predict": target,
-        "other_predict": np.where(is_verified, target, other),
-        "verify_lens": lens,
-    }
+    other_predict = np.where(np.arange(count)[None, :] < lens[:, None], target, other)
+    return {"candidates": candidates, "target_predict": target, "other_predict": other_predict, "verify_lens": lens}
 
 
 @composite
-def sampled_walks(draw: DrawFn) -> Arguments:
+def sampled_walks(draw: st.DrawFn) -> Arguments:
     """Draw ragged chains, lengths, and target rows that agree with the given ones where a chain is verified."""
     chains = draw(acceptance.chain_speculative_sampling(is_whole=True))
-    starts = chains["cu_num_drafts"].tolist()
     target, vocab = chains["target_probs"], chains["target_probs"].shape[1]
     other, lens = target.copy(), []
     source = draw(bulk())
-    for request, (start, end) in enumerate(pairwise(starts)):
+    for request, (start, end) in enumerate(pairwise(chains["cu_num_drafts"].tolist())):
         lens.append(draw(_verify_lens(end - start + 1)))
         poison = draw(st.sampled_from(POISONS))
         for node in range(lens[-1], end - start + 1):
@@ -346,16 +336,15 @@ def sampled_walks(draw: DrawFn) -> Arguments:
 
 
 @composite
-def windows_of_rows(draw: DrawFn) -> Arguments:
+def windows_of_rows(draw: st.DrawFn) -> Arguments:
     """Draw a window, a row of numbers for each node, and padding that holds NaN, infinities or huge numbers."""
     window = draw(ragged_verify_window())
-    num_nodes = window["candidates"].size
-    rows = draw(bulk()).values((num_nodes, draw(st.sampled_from((1, 3, 8)))), "float32")
+    rows = draw(bulk()).values((window["candidates"].size, draw(st.sampled_from((1, 3, 8)))), "float32")
     return {**window, "rows": rows, "padding": draw(st.sampled_from((np.nan, np.inf, -3e38, 7.0)))}
 
 
 @composite
-def whole_windows(draw: DrawFn) -> Arguments:
+def whole_windows(draw: st.DrawFn) -> Arguments:
     """Draw the metadata of a forward in which all requests verify the same number of rows."""
     arguments: Arguments = draw(ragged_verify_metadata())
     lens, most = arguments["verify_lens"], int(arguments["verify_lens"].min(initial=8))

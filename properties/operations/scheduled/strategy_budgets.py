@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import SURVIVAL_EPS
 from specsim.host.budget import CapturedTimes, Costs, ForcedShare, StepRates, StepTimes
@@ -42,23 +41,23 @@ class Tiers:
     captured: tuple[int, ...]
 
 
-def priced() -> SearchStrategy[Budgeting]:
+def priced() -> st.SearchStrategy[Budgeting]:
     """Return a strategy of budgets whose costs were measured, by each kind of table as often; of some all are best."""
     return one_of_evenly(_budgets(_rates()), _budgets(_times()), _budgets(_captured()), _even(0), _even(2))
 
 
-def unpriced() -> SearchStrategy[Budgeting]:
+def unpriced() -> st.SearchStrategy[Budgeting]:
     """Return a strategy of budgets without costs, or with a table of one probe."""
     return _budgets(one_of_evenly(st.none(), st.builds(StepRates, st.just((4,)), st.just((1.0,)))))
 
 
-def forced() -> SearchStrategy[Budgeting]:
+def forced() -> st.SearchStrategy[Budgeting]:
     """Return a strategy of budgets that are a share of all drafts."""
     return _budgets(st.builds(ForcedShare, SIXTEENTHS, st.integers(0, 7)))
 
 
 @composite
-def _budgets(draw: DrawFn, costs: SearchStrategy[Costs | None]) -> Budgeting:
+def _budgets(draw: st.DrawFn, costs: st.SearchStrategy[Costs | None]) -> Budgeting:
     survivals = draw(st.lists(mostly(SIXTEENTHS, st.just(2.0**-30), one_in=6), min_size=1, max_size=9))
     num_requests = draw(st.integers(1, 6))
     has_other_rows, has_little_room = draw(st.booleans()), draw(st.booleans())
@@ -73,7 +72,7 @@ def _budgets(draw: DrawFn, costs: SearchStrategy[Costs | None]) -> Budgeting:
 
 
 @composite
-def _even(draw: DrawFn, num_others: int) -> Budgeting:
+def _even(draw: st.DrawFn, num_others: int) -> Budgeting:
     """Draw sure drafts, and rates that fall as rows grow: all budgets yield as much, or with other rows the largest."""
     num_requests, num_drafts = draw(st.integers(1, 4)), draw(st.integers(1, 8))
     probes = tuple(range(1, 17))
@@ -84,7 +83,7 @@ def _even(draw: DrawFn, num_others: int) -> Budgeting:
 
 
 @composite
-def _probes(draw: DrawFn, first: int, values: SearchStrategy[int]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _probes(draw: st.DrawFn, first: int, values: st.SearchStrategy[int]) -> tuple[tuple[int, ...], tuple[float, ...]]:
     steps = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
     probes = [first]
     for step in steps:
@@ -93,7 +92,7 @@ def _probes(draw: DrawFn, first: int, values: SearchStrategy[int]) -> tuple[tupl
 
 
 @composite
-def _rates(draw: DrawFn) -> StepRates:
+def _rates(draw: st.DrawFn) -> StepRates:
     """Draw rates that fall with rows by little, so that a budget in between is best, or by steps in any order."""
     probes, rates = draw(_probes(draw(st.integers(0, 8)), st.integers(1, 64)))
     is_falling = draw(mostly(st.just(True), st.just(False), one_in=3))
@@ -101,14 +100,14 @@ def _rates(draw: DrawFn) -> StepRates:
 
 
 @composite
-def _times(draw: DrawFn) -> StepTimes:
+def _times(draw: st.DrawFn) -> StepTimes:
     requests, of_requests = draw(_probes(draw(st.integers(0, 3)), st.integers(0, 4)))
     rows, of_rows = draw(_probes(draw(st.integers(0, 8)), st.integers(0, 16)))
     return StepTimes(float(draw(st.integers(1, 16))), requests, of_requests, rows, tuple(sorted(of_rows)))
 
 
 @composite
-def _captured(draw: DrawFn) -> CapturedTimes:
+def _captured(draw: st.DrawFn) -> CapturedTimes:
     """Draw tables whose last captured size is above all that are asked for; a size may be faster than a smaller one."""
     requests, drafts = draw(_probes(draw(st.integers(0, 3)), st.integers(0, 4)))
     rows, verifies = draw(_probes(draw(st.integers(1, 8)), st.integers(1, 32)))
@@ -117,7 +116,7 @@ def _captured(draw: DrawFn) -> CapturedTimes:
 
 
 @composite
-def tiers(draw: DrawFn, has_budgets: bool = False) -> Tiers:
+def tiers(draw: st.DrawFn, has_budgets: bool = False) -> Tiers:
     """Draw ranks, of which some are idle and one may have no budget; budgets may be beyond whole chains."""
     num_draft_tokens = draw(st.integers(1, 6))
     has_all = has_budgets or draw(st.booleans())

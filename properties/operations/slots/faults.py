@@ -42,16 +42,14 @@ DIFFS = """
 
 _in_front = with_arguments(accept_index=front_of_the_window)
 
-MUTANTS = (
-    *mutants_by_operation(
-        assign_req_to_token_pool=(("OWN-79", "Ranges start at 0.", given(_starts_forgotten)),),
-        assign_extend_cache_locs=(
-            ("OWN-80", "The row is the place in the batch.", given(rows_of_the_batch)),
-            ("OWN-81", "Ranges start at 0.", given(_starts_forgotten)),
-        ),
-        remap_accepted_slots=(
-            ("OWN-190", "The first nodes of the tree are kept, as if the path were compacted.", _in_front),
-        ),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    assign_req_to_token_pool=(("OWN-79", "Ranges start at 0.", given(_starts_forgotten)),),
+    assign_extend_cache_locs=(
+        ("OWN-80", "The row is the place in the batch.", given(rows_of_the_batch)),
+        ("OWN-81", "Ranges start at 0.", given(_starts_forgotten)),
     ),
-    *edits_of(DIFFS),
+    remap_accepted_slots=(
+        ("OWN-190", "The first nodes of the tree are kept, as if the path were compacted.", _in_front),
+    ),
 )

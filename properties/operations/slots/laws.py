@@ -9,8 +9,7 @@ from specsim.properties.laws.checks import Array, Case, joined, outputs_of, requ
 def written_slots_are_read_back(backend: Backend, case: Case) -> None:
     """Reading the ranges that were written gives the slots again."""
     written = outputs_of(backend, "assign_req_to_token_pool", case)["req_to_token"]
-    names = ("req_pool_indices", "start_offsets", "end_offsets")
-    asked = {name: case[name] for name in names}
+    asked = {name: case[name] for name in ("req_pool_indices", "start_offsets", "end_offsets")}
     asked.update(req_to_token=written, num_locations=len(case["out_cache_loc"]))
     read = outputs_of(backend, "assign_extend_cache_locs", asked)["out_cache_loc"]
     require_equal("the slots read back", read, case["out_cache_loc"])

@@ -97,25 +97,23 @@ DIFFS = f"""
     + retrieve_next_token[request] = [node + 1 + found[-1] if len(found) else -1 for node, found in enumerate(below)]
 """
 
-MUTANTS = (
-    *mutants_by_operation(
-        build_tree=(
-            ("B01", "The parent search reads on into the next request; orphans are linked.", _search_past_the_row),
-            ("SYN1", "The last sibling points to itself.", _itself_after_the_last),
-            ("SYN2", "The last sibling is skipped.", _linked("pairwise(below)", "pairwise(below[:-1])")),
-            ("SYN3", "A node points to its second child.", _linked("below[0]", "below[:2][-1]")),
-            ("OWN-31", "Siblings are linked in descending order.", _siblings_descend),
-            ("OWN-36", "Every request has the root of the first.", of_the_first("bonus_tokens")),
-            ("OWN-38", "A node sees itself and its parent only.", _seeing("path[-2:]")),
-            ("OWN-39", "The root is not seen.", _seeing("path[1:] or path")),
-            ("OWN-41", "Packed bits are in big-endian order.", _bits_reversed),
-            ("OWN-42", "Packed words are cut at eight bits.", _laid_out("1 << ancestor", "(1 << ancestor) & 0xFF")),
-            ("OWN-43", "Every request has the mask of the first.", _mask_of_the_first),
-        ),
-        reconstruct_indices_from_tree_mask=(
-            ("OWN-44", "A depth counts the node itself.", with_outputs(positions=lambda positions: positions + 1)),
-            ("OWN-47", "Every request has the length of the first.", of_the_first("seq_lens")),
-        ),
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS),
+    build_tree=(
+        ("B01", "The parent search reads on into the next request; orphans are linked.", _search_past_the_row),
+        ("SYN1", "The last sibling points to itself.", _itself_after_the_last),
+        ("SYN2", "The last sibling is skipped.", _linked("pairwise(below)", "pairwise(below[:-1])")),
+        ("SYN3", "A node points to its second child.", _linked("below[0]", "below[:2][-1]")),
+        ("OWN-31", "Siblings are linked in descending order.", _siblings_descend),
+        ("OWN-36", "Every request has the root of the first.", of_the_first("bonus_tokens")),
+        ("OWN-38", "A node sees itself and its parent only.", _seeing("path[-2:]")),
+        ("OWN-39", "The root is not seen.", _seeing("path[1:] or path")),
+        ("OWN-41", "Packed bits are in big-endian order.", _bits_reversed),
+        ("OWN-42", "Packed words are cut at eight bits.", _laid_out("1 << ancestor", "(1 << ancestor) & 0xFF")),
+        ("OWN-43", "Every request has the mask of the first.", _mask_of_the_first),
     ),
-    *edits_of(DIFFS),
+    reconstruct_indices_from_tree_mask=(
+        ("OWN-44", "A depth counts the node itself.", with_outputs(positions=lambda positions: positions + 1)),
+        ("OWN-47", "Every request has the length of the first.", of_the_first("seq_lens")),
+    ),
 )

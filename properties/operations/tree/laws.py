@@ -97,8 +97,7 @@ def parents_precede_children(backend: Backend, case: Case) -> None:
     """A link to a child or a sibling leads to a larger node number, so walks end."""
     built = outputs_of(backend, "build_tree", case)
     for name in ("retrieve_next_token", "retrieve_next_sibling"):
-        node = np.arange(case["num_draft_tokens"])[None, :]
-        backwards = (built[name] != -1) & (built[name] <= node)
+        backwards = (built[name] != -1) & (built[name] <= np.arange(case["num_draft_tokens"])[None, :])
         require(not backwards.any(), f"{name} at {np.argwhere(backwards)[:1].tolist()}", "backwards", "forwards")
 
 
@@ -107,8 +106,7 @@ def positions_are_length_plus_depth(backend: Backend, case: Case) -> None:
     built = outputs_of(backend, "build_tree", case)
     num_requests = len(case["seq_lens"])
     for request in range(num_requests):
-        depths = depths_of(parents_by_flat_ids(case, request))
-        expected = [int(case["seq_lens"][request]) + depth for depth in depths]
+        expected = [int(case["seq_lens"][request]) + depth for depth in depths_of(parents_by_flat_ids(case, request))]
         require_equal(f"the positions of request {request}", block(built["positions"], num_requests, request), expected)
 
 
@@ -156,8 +154,7 @@ def requests_do_not_see_each_other(backend: Backend, case: Case) -> None:
         part = outputs_of(backend, "build_tree", part_case)
         require_equal(f"the masks of batch {requests}", squares_of(part["tree_mask"], part_case), squares[requests])
         for name in ("retrieve_next_token", "retrieve_next_sibling", "draft_token", "positions"):
-            expected = take_blocks(whole[name], num_requests, requests)
-            require_equal(f"{name} of batch {requests}", part[name], expected)
+            require_equal(f"{name} of batch {requests}", part[name], take_blocks(whole[name], num_requests, requests))
 
 
 def chains_and_stars_have_their_shape(backend: Backend, case: Case) -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import TreeMaskMode
 from specsim.properties.composite import composite
@@ -13,7 +12,7 @@ from specsim.properties.strategies.topologies import TREE_KINDS, Sizes, batch, l
 
 
 @composite
-def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def build_tree(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the kept candidates of a whole draft, in every mask mode."""
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), lengths(), st.integers(0, 50)), max_requests))
@@ -36,7 +35,7 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-def mask_modes(num_draft_tokens: int) -> SearchStrategy[TreeMaskMode]:
+def mask_modes(num_draft_tokens: int) -> st.SearchStrategy[TreeMaskMode]:
     """Draw a mask mode that fits the tree; one of several bytes is packed half of the time, a full word mostly."""
     if num_draft_tokens > 32:
         return st.sampled_from(taken("mask_mode", (TreeMaskMode.FULL_MASK, TreeMaskMode.QLEN_ONLY)))
@@ -57,7 +56,7 @@ def kept_candidates(size: Sizes, requests: list[tuple[Array, Array, Array]]) -> 
 
 
 @composite
-def reconstruct_indices_from_tree_mask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def reconstruct_indices_from_tree_mask(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the ancestor closures of arbitrary trees in topological order."""
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(st.sampled_from(TREE_KINDS), lengths(), bulk()), max_requests))

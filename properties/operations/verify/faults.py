@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.edits import edited
-from specsim.properties.mutants.record import Function, edits_of, given, mutants_of, returning, with_outputs
+from specsim.properties.mutants.record import Function, edits_of, given, mutants_by_operation, returning, with_outputs
 from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 from specsim.topology import Topology
 
@@ -93,9 +93,9 @@ DIFFS = """
     - seq_lens[request] + num_queries[request] => seq_lens[request] + num_queries[request] + num_queries[request]
 """
 
-MUTANTS = (
-    *mutants_of(
-        "verify_tree_greedy",
+MUTANTS = mutants_by_operation(
+    edits_of(DIFFS, children_of=children_of),
+    verify_tree_greedy=(
         ("OWN-48", "Of equal siblings the higher wins.", _among("below[::-1]")),
         ("OWN-391", "Siblings are tried by ascending number.", _among("sorted(below)")),
         ("OWN-49", "Only the first child is tried.", _among("below[:1]")),
@@ -108,13 +108,11 @@ MUTANTS = (
         ("PV05", "The count of drafts is counted up in place by the bonus.", _bonus_counted),
         ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
     ),
-    *mutants_of(
-        "target_verify_metadata",
+    target_verify_metadata=(
         ("G09", "The longest of no requests is asked for.", given(lambda asked: max(asked["seq_lens"].tolist()))),
         ("OWN-58", "Key offsets start after the first request.", _keys_of_the_next),
         ("OWN-59", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
         ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
-    *edits_of(DIFFS, children_of=children_of),
 )

@@ -102,11 +102,8 @@ def chain_counts_the_matching_prefix(backend: Backend, case: Case) -> None:
     for request, drafts in enumerate(expected.tolist()):
         path = local_path(verified["accept_index"], request, case["candidates"].shape[1])
         require_equal(f"the path of request {request}", path, np.arange(drafts + 1))
-        require_equal(
-            "the bonus token",
-            verified["predict"].reshape(matches.shape[0], -1)[request, drafts],
-            case["target_predict"][request, drafts],
-        )
+        bonus = verified["predict"].reshape(matches.shape[0], -1)[request, drafts]
+        require_equal("the bonus token", bonus, case["target_predict"][request, drafts])
 
 
 def larger_trees_accept_no_less(backend: Backend, case: Case) -> None:
@@ -192,11 +189,8 @@ def chains(draw: st.DrawFn) -> Case:
     candidates = random.integers(0, 3, (num_requests, num_nodes))
     target = np.concatenate([candidates[:, 1:], random.integers(0, 3, (num_requests, 1))], axis=1)
     is_wrong = random.random((num_requests, num_nodes)) < draw(st.sampled_from((0.0, 0.2, 0.5)))
-    return {
-        **links_of_chains(candidates),
-        "target_predict": np.where(is_wrong, (target + 1) % 3, target),
-        "num_steps": num_nodes - 1,
-    }
+    target_predict = np.where(is_wrong, (target + 1) % 3, target)
+    return {**links_of_chains(candidates), "target_predict": target_predict, "num_steps": num_nodes - 1}
 
 
 def _unused_token(case: Case) -> int:

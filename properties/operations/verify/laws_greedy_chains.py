@@ -54,8 +54,7 @@ def a_cut_chain_ends_at_the_cut(backend: Backend, case: Case) -> None:
     ends = [first + (last - first + 1) // 2 for first, last in rows_of(case)]
     num_verified = [end - first for (first, _), end in zip(rows_of(case), ends, strict=True)]
     expected = [matching_prefix(case, request)[: count + 1] for request, count in enumerate(num_verified)]
-    cut = taken(case, range(len(ends)), ends)
-    require_tokens(backend, cut, expected, case["max_num_drafts"], " of cut chains")
+    require_tokens(backend, taken(case, range(len(ends)), ends), expected, case["max_num_drafts"], " of cut chains")
 
 
 def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:

@@ -19,8 +19,7 @@ def query_offsets_share_the_tokens(backend: Backend, case: Case) -> None:
     """Every request has an equal share of the queries, and together they have all."""
     offsets = outputs_of(backend, "target_verify_metadata", case)["cu_seqlens_q"]
     num_requests = len(case["seq_lens"])
-    share = case["num_tokens"] // max(num_requests, 1)
-    require_equal("cu_seqlens_q", offsets, np.arange(num_requests + 1) * share)
+    require_equal("cu_seqlens_q", offsets, np.arange(num_requests + 1) * (case["num_tokens"] // max(num_requests, 1)))
 
 
 def key_offsets_add_up(backend: Backend, case: Case) -> None:

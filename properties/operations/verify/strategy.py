@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
 from specsim.properties.operations.pages.strategy import near_a_page, page_sizes
@@ -18,7 +17,7 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
-from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
+from specsim.properties.strategies.topologies import batch, lengths, mapped, request_rows, slack
 from specsim.properties.strategies.trees import Tree, trees
 
 TARGET_KINDS = ("none", "first child", "path", "random", "last child")
@@ -27,19 +26,16 @@ _LOGITS = (0, -1, 2**62, -(2**62))
 
 
 @composite
-def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def target_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
     page_size = draw(sized("page_size", mostly(page_sizes(), st.just(1), one_in=4)))
     committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
-    longest = max(committed, default=0) + tokens_per_request
-    max_seq_len_k = longest + draw(slack())
+    max_seq_len_k = max(committed, default=0) + tokens_per_request + draw(slack())
     source = draw(bulk())
-    req_pool_indices, req_to_token = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
+    rows = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
     return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
         "num_tokens": len(committed) * tokens_per_request,
         "max_seq_len_k": max_seq_len_k,
         "page_size": page_size,
@@ -47,7 +43,7 @@ def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 
 @composite
-def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def argmax_target_predict(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits with ties, and integers that float64 cannot tell apart."""
     vocab = draw(sized("vocab", mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3)))
     spread, middle = draw(st.sampled_from((0, 1, 3, 2**40))), draw(st.sampled_from((0, 2**53)))
@@ -60,7 +56,7 @@ def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
 
 
 @composite
-def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_tree_greedy(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees of the draft pipeline or arbitrary ones, and targets that accept paths of every length."""
     drawn = draw(trees(_target_kinds(), max_requests))
     targets = [
@@ -71,7 +67,7 @@ def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
 
 
 @composite
-def verify_chain_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def verify_chain_greedy(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ragged chains that agree with the target up to a place of their own, and some drafts after it again."""
     most = draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
     requests = [_greedy_chain(*drawn) for drawn in draw(batch(st.tuples(st.integers(0, most), bulk()), max_requests))]
@@ -96,7 +92,7 @@ def _greedy_chain(count: int, source: Bulk) -> tuple[Array, Array]:
 
 
 @made_once
-def _target_kinds() -> SearchStrategy[tuple[str, Bulk]]:
+def _target_kinds() -> st.SearchStrategy[tuple[str, Bulk]]:
     return st.tuples(st.sampled_from(TARGET_KINDS), bulk())
 
 

@@ -39,13 +39,10 @@ def _first_new_positions(arguments: Named) -> None:
 
 
 def _page_size_of_another_pool(arguments: Named) -> None:
-    size, slots = arguments["page_size"], len(arguments["kv_buffers"][0])
-    table = arguments["page_table"]
-    width = table.shape[1] * size
-    position = np.arange(width)
-    other = 2 * size
+    table, other = arguments["page_table"], 2 * arguments["page_size"]
+    position = np.arange(table.shape[1] * arguments["page_size"])
     flat = table[:, position // other] * other + position % other
-    arguments["page_table"], arguments["page_size"] = (flat % slots).astype(np.int32), 1
+    arguments.update(page_table=(flat % len(arguments["kv_buffers"][0])).astype(np.int32), page_size=1)
 
 
 def _later_layers_unwritten(correct: Function, arguments: Named) -> Any:
@@ -80,10 +77,7 @@ def _next_state_from_the_cache(outputs: Named, arguments: Named) -> None:
 
 def _lists_of_the_first_length(arguments: Named) -> None:
     ends = arguments["kv_indptr"]
-    count = len(ends) - 1
-    if count and ends[-1] > 0:
-        step = int(ends[-1]) // count
-        arguments["kv_indptr"] = (np.arange(count + 1) * step).astype(np.int32)
+    arguments["kv_indptr"] = (np.arange(len(ends)) * (int(ends[-1]) // max(len(ends) - 1, 1))).astype(np.int32)
 
 
 _cached_prefix_unseen = _own_keys(

@@ -22,8 +22,7 @@ from specsim.properties.operations.models.forwards.scenes import (
 def entries_say_where_they_come_from(backend: Backend, scene: Case) -> None:
     """An entry holds its position, its token, the fold of the layer below and its component."""
     forward = prefill(backend, scene)
-    lengths = [len(tokens) for tokens in scene["tokens"]]
-    folds = split_rows(forward["hidden_states"], lengths)
+    folds = split_rows(forward["hidden_states"], [len(tokens) for tokens in scene["tokens"]])
     for component, buffer in enumerate(forward["kv_buffers"]):
         for request, (tokens, slots) in enumerate(zip(scene["tokens"], scene["slots"], strict=True)):
             below = folds[request][:, component // 2 - 1] if component >= 2 else np.zeros_like(tokens)
@@ -34,12 +33,10 @@ def entries_say_where_they_come_from(backend: Backend, scene: Case) -> None:
 
 def context_word_is_the_last_tokens(backend: Backend, scene: Case) -> None:
     """The last word of a hidden state holds the last four tokens, newest in the low byte."""
-    lengths = [len(tokens) for tokens in scene["tokens"]]
-    rows = split_rows(prefill(backend, scene)["hidden_states"][:, -1], lengths)
+    rows = split_rows(prefill(backend, scene)["hidden_states"][:, -1], [len(tokens) for tokens in scene["tokens"]])
     for request, tokens in enumerate(scene["tokens"]):
         for position, word in enumerate(rows[request].tolist()):
-            recent = tokens[max(position - 3, 0) : position + 1].tolist()
-            expected = int.from_bytes(bytes(recent), "big")
+            expected = int.from_bytes(bytes(tokens[max(position - 3, 0) : position + 1].tolist()), "big")
             require_equal(f"the context word of request {request} at {position}", word, expected)
 
 
@@ -54,8 +51,7 @@ def chunked_prefill_equals_one_pass(backend: Backend, scene: Case) -> None:
         for first, last in pairwise(bounds):
             forward = target_pass(backend, scene, buffers, first, last)
             buffers = forward["kv_buffers"]
-            parts = split_rows(forward["hidden_states"], np.subtract(last, first).tolist())
-            for request, part in enumerate(parts):
+            for request, part in enumerate(split_rows(forward["hidden_states"], np.subtract(last, first).tolist())):
                 expected = rows[request][first[request] : last[request]]
                 require_equal(f"the states of request {request} from {first[request]}", part, expected)
         for component, buffer in enumerate(buffers):
@@ -71,8 +67,7 @@ def tree_path_equals_its_sequence(backend: Backend, scene: Case) -> None:
         for node, path in enumerate(square):
             tokens = np.concatenate([scene["tokens"][request][:prefix], scene["node_tokens"][request][path]])
             slots = np.concatenate([scene["slots"][request][:prefix], scene["node_slots"][request][path]])
-            alone = {**scene, "tokens": [tokens], "slots": [slots]}
-            expected = prefill(backend, alone)["hidden_states"][-1]
+            expected = prefill(backend, {**scene, "tokens": [tokens], "slots": [slots]})["hidden_states"][-1]
             require_equal(f"the state of node {node} of request {request}", states[request, node], expected)
 
 
@@ -136,8 +131,7 @@ def invisible_entries_do_not_matter(backend: Backend, scene: Case) -> None:
 def slot_numbers_do_not_matter(backend: Backend, scene: Case) -> None:
     """Sequences that lie in other slots, in any order, give the same states."""
     states = prefill(backend, scene)["hidden_states"]
-    random = np.random.default_rng(scene["seed"])
-    renamed = 1 + random.permutation(scene["num_slots"] - 1)
+    renamed = 1 + np.random.default_rng(scene["seed"]).permutation(scene["num_slots"] - 1)
     elsewhere = {**scene, "slots": [renamed[slots - 1] for slots in scene["slots"]]}
     require_equal("the states in other slots", prefill(backend, elsewhere)["hidden_states"], states)
 
@@ -168,8 +162,7 @@ def padded_rows_write_only_the_dump_slot(backend: Backend, scene: Case) -> None:
     live = prefill(backend, scene)
     padded = {**scene, **{name: [*scene[name], np.zeros(2, dtype=np.int64)] for name in ("tokens", "slots")}}
     both = prefill(backend, padded)
-    rows = sum(lengths)
-    require_equal("the states beside a padded row", both["hidden_states"][:rows], live["hidden_states"])
+    require_equal("the states beside a padded row", both["hidden_states"][: sum(lengths)], live["hidden_states"])
     for component, buffer in enumerate(both["kv_buffers"]):
         require_equal(f"component {component} beside a padded row", buffer[1:], live["kv_buffers"][component][1:])
 

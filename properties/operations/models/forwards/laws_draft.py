@@ -28,7 +28,7 @@ def draft_foresees_the_target(backend: Backend, scene: Case) -> None:
 
 def draft_entries_say_where_they_come_from(backend: Backend, scene: Case) -> None:
     """A draft entry holds its position, the next token and its component; spare slots stay as they are."""
-    _, forward = _whole_draft(backend, scene)
+    _, forward, _ = _whole_draft(backend, scene)
     for component, buffer in enumerate(forward["kv_buffers"]):
         for tokens, slots in zip(scene["tokens"], scene["slots"], strict=True):
             entries = buffer[slots[:-1]]
@@ -42,8 +42,7 @@ def draft_entries_say_where_they_come_from(backend: Backend, scene: Case) -> Non
 
 def draft_decode_equals_extend(backend: Backend, scene: Case) -> None:
     """Decoded one token at a time over its list of slots, a sequence gives what one causal extend gives."""
-    given, whole = _whole_draft(backend, scene)
-    lengths = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, lengths = _whole_draft(backend, scene)
     rows = {name: split_rows(whole[name], lengths) for name in ("next_hidden_states", "context")}
     states = split_rows(given, lengths)
     buffers = empty_pool(scene)
@@ -62,16 +61,14 @@ def draft_decode_equals_extend(backend: Backend, scene: Case) -> None:
         forward = outputs_of(backend, "draft_decode_forward", asked)
         buffers = forward["kv_buffers"]
         for name, parts in rows.items():
-            expected = np.stack([parts[request][step] for request in live])
-            require_equal(f"{name} of step {step}", forward[name], expected)
+            require_equal(f"{name} of step {step}", forward[name], np.stack([parts[request][step] for request in live]))
     for component, buffer in enumerate(buffers):
         require_equal(f"component {component} of the draft cache", buffer[1:], whole["kv_buffers"][component][1:])
 
 
 def chunked_draft_prefill_equals_one_pass(backend: Backend, scene: Case) -> None:
     """A draft prefill in two chunks gives the contexts and the cache of one pass."""
-    given, whole = _whole_draft(backend, scene)
-    ends = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, ends = _whole_draft(backend, scene)
     cuts = [min(cut, end) for cut, end in zip(scene["cuts"], ends, strict=True)]
     states, contexts = split_rows(given, ends), split_rows(whole["context"], ends)
     buffers = empty_pool(scene)
@@ -85,8 +82,7 @@ def chunked_draft_prefill_equals_one_pass(backend: Backend, scene: Case) -> None
 
 def draft_context_reads_the_cache(backend: Backend, scene: Case) -> None:
     """A stale draft entry shows in every context that sees it, never in the next hidden state."""
-    given, whole = _whole_draft(backend, scene)
-    ends = [len(tokens) - 1 for tokens in scene["tokens"]]
+    given, whole, ends = _whole_draft(backend, scene)
     last = [end - 1 for end in ends]
     if min(last) < 1:
         return
@@ -112,14 +108,13 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
     """A padding beam with slot 0 and nothing to read changes no live beam and no slot but 0."""
     random = np.random.default_rng(scene["seed"])
     num_beams = len(scene["slots"])
-    visible = np.concatenate([slots[:2] for slots in scene["slots"]])
     asked: Case = {
         "kv_buffers": [random.integers(0, 99, (scene["num_slots"], 4)) for _ in range(2 * scene["num_layers"])],
         "input_ids": random.integers(0, 256, num_beams),
         "hidden_states": random.integers(0, 2**32, (num_beams, 2)),
         "positions": np.ones(num_beams, dtype=np.int64),
         "out_cache_loc": np.array([slots[1] for slots in scene["slots"]]),
-        "kv_indices": visible.astype(np.int32),
+        "kv_indices": np.concatenate([slots[:2] for slots in scene["slots"]]).astype(np.int32),
         "kv_indptr": (2 * np.arange(num_beams + 1)).astype(np.int32),
     }
     live = outputs_of(backend, "draft_decode_forward", asked)
@@ -135,12 +130,11 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
         require_equal(f"component {component} beside a padded beam", buffer[1:], live["kv_buffers"][component][1:])
 
 
-def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any]]:
-    """Run the draft model over the whole sequences; return the hidden states given and what came out."""
+def _whole_draft(backend: Backend, scene: Case) -> tuple[Array, dict[str, Any], list[int]]:
+    """Run the draft model over the whole sequences; return the hidden states given, what came out, and their ends."""
     ends = [len(tokens) - 1 for tokens in scene["tokens"]]
-    random = np.random.default_rng(scene["seed"])
-    given = random.integers(0, 2**32, (sum(ends), scene["num_layers"] + 1))
-    return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends)
+    given = np.random.default_rng(scene["seed"]).integers(0, 2**32, (sum(ends), scene["num_layers"] + 1))
+    return given, draft_pass(backend, scene, empty_pool(scene), given, [0] * len(ends), ends), ends
 
 
 PROPERTIES = states(

@@ -57,8 +57,7 @@ def empty_pool(scene: Case, fill: int = 0) -> list[Array]:
 
 def tokens_between(sequences: Sequence[Array], first: Sequence[int], last: Sequence[int]) -> Array:
     """Return positions ``first`` to ``last-1`` of each sequence, flat."""
-    parts = [entries[start:end] for entries, start, end in zip(sequences, first, last, strict=True)]
-    return np.concatenate(parts)
+    return np.concatenate([entries[start:end] for entries, start, end in zip(sequences, first, last, strict=True)])
 
 
 def layout(slots: Sequence[Array], first: Sequence[int], last: Sequence[int]) -> Case:
@@ -80,12 +79,8 @@ def target_pass(
     backend: Backend, scene: Case, kv_buffers: Sequence[Array], first: Sequence[int], last: Sequence[int]
 ) -> dict[str, Any]:
     """Run the target over positions ``first`` to ``last-1`` of each sequence of the scene."""
-    asked = {
-        "kv_buffers": kv_buffers,
-        "input_ids": tokens_between(scene["tokens"], first, last),
-        "tree_mask": None,
-        **layout(scene["slots"], first, last),
-    }
+    input_ids = tokens_between(scene["tokens"], first, last)
+    asked = {"kv_buffers": kv_buffers, "input_ids": input_ids, "tree_mask": None, **layout(scene["slots"], first, last)}
     return outputs_of(backend, "target_forward", asked)
 
 
@@ -102,34 +97,21 @@ def tree_pass(backend: Backend, scene: Case, kv_buffers: Sequence[Array], square
         np.concatenate([slots[:cut], nodes])
         for slots, cut, nodes in zip(scene["slots"], scene["cuts"], scene["node_slots"], strict=True)
     ]
-    asked = {
-        "kv_buffers": kv_buffers,
-        "input_ids": np.concatenate(scene["node_tokens"]),
-        "tree_mask": squares.reshape(-1),
-        **layout(rows, scene["cuts"], [cut + num_nodes for cut in scene["cuts"]]),
-    }
-    depths = np.array([depths_of(parents) for parents in scene["parents"]])
+    input_ids, depths = np.concatenate(scene["node_tokens"]), [depths_of(parents) for parents in scene["parents"]]
+    asked = {"kv_buffers": kv_buffers, "input_ids": input_ids, "tree_mask": squares.reshape(-1)}
+    asked |= layout(rows, scene["cuts"], [cut + num_nodes for cut in scene["cuts"]])
     asked["positions"] = (np.array(scene["cuts"])[:, None] + depths).reshape(-1)
     hidden_states: Array = outputs_of(backend, "target_forward", asked)["hidden_states"]
     return hidden_states.reshape(len(rows), num_nodes, -1)
 
 
 def draft_pass(
-    backend: Backend,
-    scene: Case,
-    kv_buffers: Sequence[Array],
-    hidden_states: Array,
-    first: Sequence[int],
-    last: Sequence[int],
-) -> dict[str, Any]:
+    backend: Backend, scene: Case, kv_buffers: list[Array], hidden_states: Array, first: list[int], last: list[int]
+) -> Case:
     """Run the draft model over draft positions ``first`` to ``last-1``, each with the token of the next position."""
-    asked = {
-        "kv_buffers": kv_buffers,
-        "input_ids": tokens_between([tokens[1:] for tokens in scene["tokens"]], first, last),
-        "hidden_states": hidden_states,
-        **layout(scene["slots"], first, last),
-    }
-    return outputs_of(backend, "draft_extend_forward", asked)
+    input_ids = tokens_between([tokens[1:] for tokens in scene["tokens"]], first, last)
+    asked = {"kv_buffers": kv_buffers, "input_ids": input_ids, "hidden_states": hidden_states}
+    return outputs_of(backend, "draft_extend_forward", {**asked, **layout(scene["slots"], first, last)})
 
 
 def split_rows(flat: Array, lengths: Sequence[int]) -> list[Array]:

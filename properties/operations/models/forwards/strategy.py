@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import MASK as WORD
 from specsim.properties.composite import composite
@@ -47,22 +46,15 @@ class World:
 
 
 @made_once
-def members(width: SearchStrategy[int], max_requests: int) -> SearchStrategy[list[Member]]:
+def members(width: st.SearchStrategy[int], max_requests: int) -> st.SearchStrategy[list[Member]]:
     """Return a strategy of batches; one request in five is padding, of committed length 1."""
-    padding = st.sampled_from((False, False, False, False, True))
-    return batch(
-        st.builds(
-            lambda prefix, width, kind, is_padding, source: Member(
-                1 if is_padding else prefix, width, kind, is_padding, source
-            ),
-            st.sampled_from(_PREFIXES),
-            width,
-            st.sampled_from(TREE_KINDS),
-            padding,
-            bulk(),
-        ),
-        min(max_requests, _MOST_REQUESTS),
-    )
+    is_padding = st.sampled_from((False, False, False, False, True))
+    one = st.builds(_member, st.sampled_from(_PREFIXES), width, st.sampled_from(TREE_KINDS), is_padding, bulk())
+    return batch(one, min(max_requests, _MOST_REQUESTS))
+
+
+def _member(prefix: int, width: int, kind: str, is_padding: bool, source: Bulk) -> Member:
+    return Member(1 if is_padding else prefix, width, kind, is_padding, source)
 
 
 def world(requests: Sequence[Member], num_layers: int, page_size: int, source: Bulk) -> World:
@@ -85,12 +77,11 @@ def world(requests: Sequence[Member], num_layers: int, page_size: int, source: B
         slots.append(owned[: request.total])
         for buffer in buffers:
             buffer[owned[: request.prefix], 0] = np.arange(request.prefix)
-    cache_seqlens = np.array([request.total for request in requests], dtype=np.int32)
-    return World(buffers, page_table, cache_seqlens, slots)
+    return World(buffers, page_table, np.array([request.total for request in requests], dtype=np.int32), slots)
 
 
 @composite
-def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def target_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a verify with tree masks, or a ragged causal forward."""
     has_mask = draw(st.booleans())
     requests = draw(members(st.just(draw(st.integers(1, 5))) if has_mask else st.integers(0, 4), max_requests))
@@ -100,15 +91,12 @@ def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     source = draw(bulk())
     made = world(requests, num_layers, page_size, source)
     flat = [np.zeros(0, dtype=np.bool_), *(square.reshape(-1) for square in squares)]
-    return {
-        **_queries(requests, made, depths, source),
-        "tree_mask": np.concatenate(flat) if has_mask else None,
-        "page_size": page_size,
-    }
+    tree_mask = np.concatenate(flat) if has_mask else None
+    return {**_queries(requests, made, depths, source), "tree_mask": tree_mask, "page_size": page_size}
 
 
 @composite
-def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_extend_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a ragged causal forward of the draft model; some requests have more new tokens than keys."""
     requests = draw(members(st.integers(0, 4), max_requests))
     num_layers, page_size = draw(st.integers(1, 2)), draw(_page_sizes())
@@ -121,7 +109,7 @@ def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @composite
-def draft_decode_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def draft_decode_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one new token a beam; a beam sees the prefix and its own entries, the newest among them."""
     topk, step = draw(st.integers(1, 4)), draw(st.integers(0, 2))
     requests = draw(members(st.just(topk * (step + 1)), max_requests))
@@ -185,5 +173,5 @@ def _garbage(num_slots: int, component: int, source: Bulk) -> Array:
 
 
 @made_once
-def _page_sizes() -> SearchStrategy[int]:
+def _page_sizes() -> st.SearchStrategy[int]:
     return st.sampled_from((1, 1, 1, 2, 4))

@@ -24,8 +24,8 @@ def frozen_scenes(draw: st.DrawFn) -> Case:
 def draft_without_kv_foresees_the_target(backend: Backend, scene: Case) -> None:
     """From its seed, and then from what it carries on, each forward foresees the target's next hidden state."""
     whole = _states(backend, scene)
-    cache, seed = _committed(backend, scene)
-    for request in range(len(scene["cuts"])):
+    cache, seed, everyone = _committed(backend, scene)
+    for request in everyone:
         asked = _asked(scene, cache, [request], seed[[request]])
         for depth in range(1, len(scene["tokens"][request]) - scene["cuts"][request] + 1):
             forward = _step(backend, scene, asked, [request], depth)
@@ -36,43 +36,36 @@ def draft_without_kv_foresees_the_target(backend: Backend, scene: Case) -> None:
 
 def whatever_it_reads_shows(backend: Backend, scene: Case) -> None:
     """Another word of a key, a key less, a layer or a seed of somebody else: the draft of that request goes wrong."""
-    cache, seed = _committed(backend, scene)
-    everyone = list(range(len(scene["cuts"])))
+    cache, seed, everyone = _committed(backend, scene)
     right = _asked(scene, cache, everyone, seed)
     expected = _step(backend, scene, right, everyone, 1)
     random = np.random.default_rng(scene["seed"])
     request = int(random.integers(0, len(everyone)))
     slot = scene["slots"][request][random.integers(0, scene["cuts"][request])]
-    word = int(scene["target_layers"][0])
+    word, wrong = int(scene["target_layers"][0]), []
     for component in range(2):
         stale = [buffer.copy() for buffer in cache]
         stale[2 * word + component][slot, random.integers(0, 4)] += 1
-        wrong = _step(backend, scene, _asked(scene, stale, everyone, seed), everyone, 1)
-        _require_wrong(f"a stale entry in component {component}", wrong, expected, everyone, [request], word)
+        wrong.append((f"a stale entry in component {component}", _asked(scene, stale, everyone, seed), [request]))
     other = seed.copy()
     other[request, word] ^= 1
-    wrong = _step(backend, scene, {**right, "hidden_states": other}, everyone, 1)
-    _require_wrong("another seed", wrong, expected, everyone, [request], word)
-    elsewhere = _asked(scene, cache[2:] + cache[:2], everyone, seed)
+    wrong.append(("another seed", {**right, "hidden_states": other}, [request]))
     if scene["num_layers"] > 1:
-        wrong = _step(backend, scene, elsewhere, everyone, 1)
-        _require_wrong("the layer above", wrong, expected, everyone, everyone, word)
+        wrong.append(("the layer above", _asked(scene, cache[2:] + cache[:2], everyone, seed), everyone))
     shorter = {**right, "kv_indptr": np.maximum(right["kv_indptr"] - (np.arange(len(everyone) + 1) > request), 0)}
     shorter["kv_indices"] = np.delete(right["kv_indices"], right["kv_indptr"][request + 1] - 1)
     shorter["kv_indptr"] = shorter["kv_indptr"].astype(np.int32)
-    wrong = _step(backend, scene, shorter, everyone, 1)
-    _require_wrong("a key less", wrong, expected, everyone, [request], word)
+    for what, asked, astray in (*wrong, ("a key less", shorter, [request])):
+        _require_wrong(what, _step(backend, scene, asked, everyone, 1), expected, everyone, astray, word)
 
 
 def what_it_carries_on_needs_the_same_keys(backend: Backend, scene: Case) -> None:
     """Deeper forwards read the keys again: an entry that changed in between shows in what they foresee."""
-    cache, seed = _committed(backend, scene)
-    everyone = list(range(len(scene["cuts"])))
+    cache, seed, everyone = _committed(backend, scene)
     right = _asked(scene, cache, everyone, seed)
     carried = _step(backend, scene, right, everyone, 1)["next_hidden_states"]
     expected = _step(backend, scene, {**right, "hidden_states": carried}, everyone, 2, token=7)
-    random = np.random.default_rng(scene["seed"])
-    request = int(random.integers(0, len(everyone)))
+    request = int(np.random.default_rng(scene["seed"]).integers(0, len(everyone)))
     word = int(scene["target_layers"][-1])
     stale = [buffer.copy() for buffer in cache]
     stale[2 * word][scene["slots"][request][0], 1] += 1
@@ -82,12 +75,10 @@ def what_it_carries_on_needs_the_same_keys(backend: Backend, scene: Case) -> Non
 
 def beams_do_not_meet(backend: Backend, scene: Case) -> None:
     """A beam alone, beams in another order and padding beside them change nothing; nothing of the KV is written."""
-    cache, seed = _committed(backend, scene)
-    everyone = list(range(len(scene["cuts"])))
+    cache, seed, everyone = _committed(backend, scene)
     whole = _step(backend, scene, _asked(scene, cache, everyone, seed), everyone, 1)
     for requests in (everyone[::-1], *([request] for request in everyone)):
-        part = _step(backend, scene, _asked(scene, cache, requests, seed[requests]), requests, 1)
-        for name, values in part.items():
+        for name, values in _step(backend, scene, _asked(scene, cache, requests, seed[requests]), requests, 1).items():
             require_equal(f"{name} of {requests}", values, whole[name][requests])
     padded = _asked(scene, cache, everyone, seed)
     padded["hidden_states"] = np.concatenate([seed, np.zeros_like(seed[:1])])
@@ -105,10 +96,10 @@ def _states(backend: Backend, scene: Case) -> list[Array]:
     return np.split(prefill(backend, scene)["hidden_states"], ends[:-1])
 
 
-def _committed(backend: Backend, scene: Case) -> tuple[list[Array], Array]:
-    """Return the target's KV of the cut sequences, and the hidden state of each one's last token."""
-    forward = prefill(backend, scene, scene["cuts"])
-    return forward["kv_buffers"], forward["hidden_states"][np.cumsum(scene["cuts"]) - 1]
+def _committed(backend: Backend, scene: Case) -> tuple[list[Array], Array, list[int]]:
+    """Return the target's KV of the cut sequences, the hidden state of each one's last token, and all requests."""
+    forward, cuts = prefill(backend, scene, scene["cuts"]), scene["cuts"]
+    return forward["kv_buffers"], forward["hidden_states"][np.cumsum(cuts) - 1], list(range(len(cuts)))
 
 
 def _asked(scene: Case, cache: list[Array], requests: list[int], hidden_states: Array) -> Case:
@@ -136,8 +127,7 @@ def _step(
     """Run a forward over the scene's own tokens, or one token for all."""
     tokens = _tokens(scene, requests, depth) if token is None else np.full(len(requests), token, dtype=np.int64)
     forward = outputs_of(backend, _FORWARD, {**asked, "input_ids": tokens, "depth": depth})
-    names = ("next_hidden_states", "foreseen_hidden_states", "context")
-    return {name: forward[name] for name in names}
+    return {name: forward[name] for name in ("next_hidden_states", "foreseen_hidden_states", "context")}
 
 
 def _require_wrong(

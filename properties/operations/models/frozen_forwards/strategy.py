@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 
 from specsim.hashing import MASK as WORD
 from specsim.properties.composite import composite
@@ -11,7 +10,7 @@ from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, bulk
 
 
 @composite
-def frozen_kv_draft_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def frozen_kv_draft_forward(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one new token a beam; the layers that are read may be any of the target's, one of them twice."""
     topk, num_layers, num_words = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 4))
     requests = draw(members(st.just(0), max_requests))

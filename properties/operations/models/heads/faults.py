@@ -2,20 +2,7 @@
 
 import numpy as np
 
-from specsim.properties.mutants.record import (
-    Named,
-    given,
-    mutants_by_operation,
-    returning,
-    with_arguments,
-    with_outputs,
-)
-
-
-def _last_layer_ignored(arguments: Named) -> None:
-    states = arguments["hidden_states"].copy()
-    states[:, -2] = 0
-    arguments["hidden_states"] = states
+from specsim.properties.mutants.record import Named, mutants_by_operation, returning, with_arguments, with_outputs
 
 
 def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
@@ -25,6 +12,7 @@ def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
     outputs["logits"] = np.where(logits == least, least - (order - 1), logits).astype(np.float32)
 
 
+_last_layer_ignored = with_arguments(hidden_states=lambda rows: rows * (np.arange(-rows.shape[1], 0) != -2))
 _coarse = with_outputs(probabilities=lambda chances: np.floor(chances * 64) / np.float32(64))
 _shortest_first = with_arguments(ngram_counts=lambda counts: counts[::-1].copy())
 _hashed_bits_above = with_outputs(logits=lambda logits: logits ^ ((logits & 0xFF) << 8))
@@ -34,7 +22,7 @@ _never_sure = with_arguments(agreement=lambda share: min(share, 2**30))
 MUTANTS = mutants_by_operation(
     hash_target_logits=(
         ("OWN-111", "Token ids do not break ties.", with_outputs(logits=lambda logits: logits >> 10 << 10)),
-        ("OWN-112", "The last layer's fold is ignored.", given(_last_layer_ignored)),
+        ("OWN-112", "The last layer's fold is ignored.", _last_layer_ignored),
         ("OWN-113", "The seed is ignored.", with_arguments(seed=0)),
     ),
     hash_draft_probabilities=(

@@ -67,19 +67,14 @@ def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> N
 
 def draft_choice_depends_on_its_cache(backend: Backend, case: Case) -> None:
     """Another draft context gives other probabilities: what the draft cache holds shows in what is proposed."""
-    first = outputs_of(backend, "hash_draft_probabilities", {**case, "agreement": 0})["probabilities"]
-    other = {**case, "agreement": 0, "context": case["context"] ^ 1}
-    changed = outputs_of(backend, "hash_draft_probabilities", other)["probabilities"]
-    same = (changed == first).all(axis=1)
-    require(not same.any(), "rows that another context leaves alone", np.flatnonzero(same), "none")
+    _require_context_shows(backend, "hash_draft_probabilities", {**case, "agreement": 0})
 
 
 def sampling_logits_follow_the_targets_order(backend: Backend, case: Case) -> None:
     """The target's choice has -1, and each token after it one less, as long as the probabilities stay apart."""
     order = np.argsort(-outputs_of(backend, "hash_target_logits", case)["logits"], axis=1)
     logits = outputs_of(backend, "hash_sampling_logits", case)["logits"]
-    least = min(case["vocab_size"] - 1, 20)
-    expected = -np.minimum(np.arange(1, case["vocab_size"] + 1), least)
+    expected = -np.minimum(np.arange(1, case["vocab_size"] + 1), min(case["vocab_size"] - 1, 20))
     ranked = np.take_along_axis(logits, order, axis=1)
     require_equal("the logits from the target's choice on", ranked, np.broadcast_to(expected, ranked.shape))
 
@@ -111,23 +106,25 @@ def text_ties_are_broken_by_the_state(backend: Backend, case: Case) -> None:
 
 def text_draft_shares_the_weight(backend: Backend, case: Case) -> None:
     """A heavier token is no less probable, up to the hashed bits, and the shares add up to at most 1."""
-    probabilities = outputs_of(backend, "text_draft_probabilities", case)["probabilities"]
-    numerators = probabilities.astype(np.float64) * 2**16
+    numerators = outputs_of(backend, "text_draft_probabilities", case)["probabilities"].astype(np.float64) * 2**16
     require_equal("the numerators", numerators, np.floor(numerators))
     shares = np.floor(numerators / 16)
     for row, counts in enumerate(_counts_after(case)):
         weight = sum(int(64**order) * counts[order] for order in range(len(counts)))
-        total = max(int(weight.sum()), 1)
-        require_equal(f"the shares of row {row}", shares[row], weight * 2**11 // total)
+        require_equal(f"the shares of row {row}", shares[row], weight * 2**11 // max(int(weight.sum()), 1))
 
 
 def text_draft_depends_on_its_cache(backend: Backend, case: Case) -> None:
     """Another draft context changes the hashed bits of some token."""
-    first = outputs_of(backend, "text_draft_probabilities", case)["probabilities"]
-    if first.shape[1] < 8:
-        return
-    changed = outputs_of(backend, "text_draft_probabilities", {**case, "context": case["context"] ^ 1})["probabilities"]
-    same = (changed == first).all(axis=1)
+    if case["ngram_counts"].shape[2] >= 8:
+        _require_context_shows(backend, "text_draft_probabilities", case)
+
+
+def _require_context_shows(backend: Backend, operation: str, case: Case) -> None:
+    """Raise AssertionError where another draft context leaves the probabilities of a row as they are."""
+    contexts = (case["context"], case["context"] ^ 1)
+    first, other = (outputs_of(backend, operation, {**case, "context": one})["probabilities"] for one in contexts)
+    same = (other == first).all(axis=1)
     require(not same.any(), "rows that another context leaves alone", np.flatnonzero(same), "none")
 
 
