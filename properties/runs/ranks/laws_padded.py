@@ -251,9 +251,7 @@ def _between_layers(draw: st.DrawFn) -> Scenario:
     scenario, num_steps = draw(scenarios()), draw(st.sampled_from((3, 2, 4)))
     lasting = [replace(one, max_new_tokens=12, eos_token=None, step=0) for one in scenario.arrivals]
     scenario = scenario.having(
-        sizes=SpecConfig(1, num_steps, path_width(num_steps)),
-        arrivals=(*lasting, *lasting[:1])[:3],
-        max_batch=3,
+        sizes=SpecConfig(1, num_steps, path_width(num_steps)), arrivals=(*lasting, *lasting[:1])[:3], max_batch=3
     )
     run = drafted_by(draw(st.sampled_from(("multi_layer_eagle_v2", "multi_layer_eagle_v1"))), scenario)
     num_forwards = 1 + num_steps
@@ -270,11 +268,7 @@ def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     return dropping(scenario.having(arrivals=(*lasting, late), max_batch=len(lasting) + 1))
 
 
-_KINDS_OF_DRAFTS = (
-    ("multi_layer_eagle_v2", PoolKind.MHA),
-    ("dflash_v2", PoolKind.MHA),
-    ("eagle_v2", PoolKind.HYBRID),
-)
+_KINDS_OF_DRAFTS = (("multi_layer_eagle_v2", PoolKind.MHA), ("dflash_v2", PoolKind.MHA), ("eagle_v2", PoolKind.HYBRID))
 """Workers whose forwards have other rows than EAGLE's, and the pool in which a row is a request."""
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")

@@ -81,8 +81,6 @@ MUTANTS = (
         generate_coins=with_arguments(seeds=lambda seeds: np.arange(len(seeds), dtype=np.int64)),
     ),
     *mutants_of_loops(
-        _BLOCK,
-        [EAGLE_V1, EAGLE_V2],
-        [("OWN-4381", "V1 judges the drafts of a block one by one.", _token_by_token)],
+        _BLOCK, [EAGLE_V1, EAGLE_V2], [("OWN-4381", "V1 judges the drafts of a block one by one.", _token_by_token)]
     ),
 )

@@ -32,11 +32,7 @@ DRAW, WALK = "sample_target_predict", "verify_tree_greedy"
 
 
 def drawn_alone(
-    operations: CallsByName,
-    model: HashModel,
-    prompt: Sequence[int],
-    sampling: SamplingParameters,
-    num_tokens: int,
+    operations: CallsByName, model: HashModel, prompt: Sequence[int], sampling: SamplingParameters, num_tokens: int
 ) -> list[int]:
     """Return what a request outputs whose target draws one token after another."""
     text = list(prompt)
@@ -160,11 +156,7 @@ def law_of(
 
 
 def _engine_of(
-    make_worker: Callable[..., Any],
-    config: SpecConfig,
-    sampled: Sampled,
-    operations: CallsByName,
-    num_seeds: int = 1,
+    make_worker: Callable[..., Any], config: SpecConfig, sampled: Sampled, operations: CallsByName, num_seeds: int = 1
 ) -> Engine:
     """Return an engine of two rows around a worker on some operations."""
     arrivals = [Arrival(tuple(one.prompt), one.max_new_tokens) for one in sampled.requests(num_seeds)]

@@ -278,10 +278,7 @@ def law_of_runs(operations: Backend | Completed, run: Callable[[Watched], Outcom
 
 
 def all_runs(
-    operations: Backend | Completed,
-    run: Callable[[Watched], Outcome],
-    slack: Fraction,
-    counted: range | None = None,
+    operations: Backend | Completed, run: Callable[[Watched], Outcome], slack: Fraction, counted: range | None = None
 ) -> list[Run]:
     """Return every way in which ``run`` can go, which plays a whole engine on the operations that it gets."""
     runs: list[Run] = []

@@ -330,10 +330,7 @@ def moved_draws(draw: st.DrawFn) -> Move:
     if max(pages) % min(pages):
         pages[0] = pages[1]
     target = source.having(
-        sizes=other.config,
-        is_v1=other.is_v1,
-        page_size=pages[1],
-        is_overlapped=other.schedule.is_overlapped,
+        sizes=other.config, is_v1=other.is_v1, page_size=pages[1], is_overlapped=other.schedule.is_overlapped
     )
     at = draw(st.integers(1, 3))
     return Move(source.having(page_size=pages[0]), target, at, number=0, lag=0, warm=0, is_ended=False)

@@ -136,9 +136,7 @@ _OF_WRITES = edits_of_pools(
 MUTANTS = (
     *_OF_MOVES_AND_STATES,
     *mutants_of_loops(
-        "move_kv_cache",
-        [EAGLE_V2],
-        [("OWN-1411", "A pool of unknown layout is moved by rows.", _taking_anything)],
+        "move_kv_cache", [EAGLE_V2], [("OWN-1411", "A pool of unknown layout is moved by rows.", _taking_anything)]
     ),
     # NOTE: a worker that reads everything again and again does not ask what was counted.
     *(replace(one, worker=partial(one.worker, reads=Reads.KEPT)) for one in _OF_WRITES if one.worker),
