@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require_equal, state_of_runs
+from specsim.properties.laws.checks import require_equal, states_of_runs
 from specsim.properties.runs.play import Play, loop_on, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
 from specsim.simulation.memory import SlotRange
@@ -133,15 +133,8 @@ def _text_of(model: HashModel, arrival: Arrival) -> tuple[int, ...]:
     return (*arrival.prompt, *output[: ends[0] if ends else None])
 
 
-PROPERTIES = (
-    state_of_runs(
-        "dflash_engine",
-        blocks_stand_on_what_was_committed,
-        dflash_runs,
-        OPERATIONS,
-        "P48",
-        WORKERS,
-        least_examples=3,
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "dflash_engine",
+    (blocks_stand_on_what_was_committed, dflash_runs, OPERATIONS, "P48", {"least_examples": 3, "weight": 2}),
+    plays=WORKERS,
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.drafted import drafted_by
 from specsim.properties.runs.histories import VOCABULARY, scenarios, tree_scenarios
@@ -85,14 +85,8 @@ def _truth(scenario: Scenario, request: Request) -> list[int]:
     return [*request.prompt, *greedy_decode(scenario.model, request.prompt, count)]
 
 
-PROPERTIES = (
-    state_of_runs(
-        "draft_sides_engine",
-        drafts_are_right_as_far_as_they_know,
-        sided_scenarios,
-        (*SPINE, "map_hot_tokens"),
-        "P06",
-        (*OF_EAGLE, "standalone_v1", "standalone_v2"),
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "draft_sides_engine",
+    (drafts_are_right_as_far_as_they_know, sided_scenarios, (*SPINE, "map_hot_tokens"), "P06", {"weight": 2}),
+    plays=(*OF_EAGLE, "standalone_v1", "standalone_v2"),
 )

@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
@@ -128,11 +128,11 @@ def check_committed(engine: Engine) -> None:
         check_map(state, request)
 
 
-PROPERTIES = tuple(
-    state_of_runs("frozen_engine", law, frozen_runs, OPERATIONS, catalogue, WORKERS, least_examples=3)
-    for catalogue, law in (
-        ("P06", a_draft_over_committed_keys_loses_nothing),
-        ("P31", a_draft_does_not_see_its_neighbours),
-        ("P40", a_draft_leaves_no_trace),
-    )
+PROPERTIES = states_of_runs(
+    "frozen_engine",
+    (a_draft_over_committed_keys_loses_nothing, frozen_runs, OPERATIONS, "P06"),
+    (a_draft_does_not_see_its_neighbours, frozen_runs, OPERATIONS, "P31"),
+    (a_draft_leaves_no_trace, frozen_runs, OPERATIONS, "P40"),
+    plays=WORKERS,
+    least_examples=3,
 )

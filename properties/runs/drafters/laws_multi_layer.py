@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, states_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
@@ -143,15 +143,8 @@ class FreshPrefills:
         return proposed
 
 
-PROPERTIES = (
-    state_of_runs(
-        "multi_layer_engine",
-        drafts_are_those_of_a_fresh_prefill,
-        layered_runs,
-        OPERATIONS,
-        "P48",
-        WORKERS,
-        least_examples=4,
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "multi_layer_engine",
+    (drafts_are_those_of_a_fresh_prefill, layered_runs, OPERATIONS, "P48", {"least_examples": 4, "weight": 2}),
+    plays=WORKERS,
 )

@@ -14,7 +14,7 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, states_of_runs
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.drafted import V2_WORKERS, drafted_by
@@ -275,24 +275,13 @@ _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
 _OF_RANKS = (*_PADS, "Meeting", "plan_mlp_sync_batch")
 
-PROPERTIES = (
-    *(
-        state_of_runs("padded_engine", law, strategy, operations, number, plays=())
-        for law, strategy, operations, number in (
-            (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-            (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-            (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
-            (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
-            (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
-        )
-    ),
-    state_of_runs(
-        "padded_engine",
-        ranks_between_layers_wait_for_others,
-        _between_layers,
-        _OF_RANKS,
-        "P57",
-        plays=(),
-        tags=tags_of(Condition.LAYERS),
-    ),
+PROPERTIES = states_of_runs(
+    "padded_engine",
+    (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+    (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
+    (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
+    (ranks_between_layers_wait_for_others, _between_layers, _OF_RANKS, "P57", {"tags": tags_of(Condition.LAYERS)}),
+    plays=(),
 )

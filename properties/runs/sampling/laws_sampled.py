@@ -12,10 +12,9 @@ from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.laws.frequencies import sequential_law
 from specsim.properties.laws.sampling_cells import slack_from_logits
-from specsim.properties.property import OF_EAGLE
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.choices import Automaton, Shifted
@@ -287,26 +286,15 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
 
 CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
 
-PROPERTIES = (
+_TAGS = tags_of(Condition.SAMPLED_CHUNK)
+
+PROPERTIES = states_of_runs(
+    "sampled_engine",
     # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-    *(
-        state_of_runs(
-            "sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ()
-        )
-        for law, strategy, catalogue, called in (
-            (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
-            (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
-            (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
-            (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
-            (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
-        )
-    ),
-    state_of_runs(
-        "sampled_engine",
-        sampled_requests_come_back_in_chunks,
-        resumed_runs,
-        OPERATIONS,
-        "P55",
-        tags=tags_of(Condition.SAMPLED_CHUNK),
-    ),
+    (engine_emits_the_autoregressive_law, lawful_runs, OPERATIONS, "P03", {"plays": ()}),
+    (engine_emits_the_law_of_its_grammar, constrained_runs, CONSTRAINED, "P03", {"plays": ()}),
+    (sampled_output_follows_its_seed, seeded_runs, OPERATIONS, "P10"),
+    (both_workers_sample_alike, seeded_runs, OPERATIONS, "P10"),
+    (requests_draw_different_coins, seeded_runs, OPERATIONS, "P09"),
+    (sampled_requests_come_back_in_chunks, resumed_runs, OPERATIONS, "P55", {"tags": _TAGS}),
 )

@@ -11,7 +11,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import count_drafts, path_width
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.histories import tagged_pools
 from specsim.properties.runs.play import Play, require_same
@@ -161,23 +161,22 @@ def runs_in_turn() -> SearchStrategy[Scenario]:
     return clipped_runs().map(lambda scenario: scenario.having(is_overlapped=False))
 
 
+_CLIPPING = (*DECISIONS, "clip_drafts")
+
 PROPERTIES = (
-    *(
-        state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue, OF_ENGINES)
-        for law, catalogue, strategy in (
-            (schedules_change_no_token, "P55", scheduled_runs),
-            (schedules_lose_no_slot, "P38", scheduled_runs),
-            (committed_kv_outlives_every_schedule, "P56", overlapped_runs),
-            (overlap_changes_no_counter, "P55", overlapped_runs),
-            (an_abort_ends_at_the_next_result, "P55", aborted_runs),
-        )
+    *states_of_runs(
+        "scheduled_engine",
+        (schedules_change_no_token, scheduled_runs, DECISIONS, "P55"),
+        (schedules_lose_no_slot, scheduled_runs, DECISIONS, "P38"),
+        (committed_kv_outlives_every_schedule, overlapped_runs, DECISIONS, "P56"),
+        (overlap_changes_no_counter, overlapped_runs, DECISIONS, "P55"),
+        (an_abort_ends_at_the_next_result, aborted_runs, DECISIONS, "P55"),
+        plays=OF_ENGINES,
     ),
-    *(
-        state_of_runs("clipped_engine", law, strategy, (*DECISIONS, "clip_drafts"), "P54")
-        for law, strategy in (
-            (outputs_fill_the_context, clipped_runs),
-            (nothing_is_written_behind_the_context, clipped_runs),
-            (chains_are_as_deep_as_the_context_allows, runs_in_turn),
-        )
+    *states_of_runs(
+        "clipped_engine",
+        (outputs_fill_the_context, clipped_runs, _CLIPPING, "P54"),
+        (nothing_is_written_behind_the_context, clipped_runs, _CLIPPING, "P54"),
+        (chains_are_as_deep_as_the_context_allows, runs_in_turn, _CLIPPING, "P54"),
     ),
 )

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.laws_scheduled import DECISIONS, schedules_change_no_token
@@ -133,11 +133,11 @@ def _with_window(scenario: Scenario, window: int, num_spare_swa_slots: int) -> S
     return scenario.having(target_pool=PoolKind.SWA, window=window, num_spare_swa_slots=num_spare_swa_slots)
 
 
-PROPERTIES = tuple(
-    state_of_runs("swa_engine", law, strategy, (*DECISIONS, *SLIDING), "P45")
-    for law, strategy in (
-        (windows_change_no_token, overlapped_window_runs),
-        (what_a_window_sees_has_its_slot, window_runs),
-        (a_prompt_can_be_hit_where_it_was_left, cached_window_runs),
-    )
+_CALLED = (*DECISIONS, *SLIDING)
+
+PROPERTIES = states_of_runs(
+    "swa_engine",
+    (windows_change_no_token, overlapped_window_runs, _CALLED, "P45"),
+    (what_a_window_sees_has_its_slot, window_runs, _CALLED, "P45"),
+    (a_prompt_can_be_hit_where_it_was_left, cached_window_runs, _CALLED, "P45"),
 )

@@ -17,7 +17,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.operations.protocol import ModelOperations
 from specsim.phases import VerifyInput
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, require_present, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
 from specsim.properties.runs.play import Play, parts_of
@@ -327,14 +327,13 @@ def lawful_budgets(draw: st.DrawFn) -> Scenario:
     return draw(lawful_runs()).having(sizes=chain, hot_token_id=None, verification=verification)
 
 
-PROPERTIES = tuple(
-    state_of_runs("budget_engine", law, strategy, operations, number, **options)
-    for law, strategy, operations, number, options in (
-        (budgets_change_no_output, budget_runs, (*CUT, *WINDOW), "P01", {"plays": OF_ENGINES}),
-        (both_modes_output_the_same, sampled_budget_runs, (*CUT, *WINDOW), "", {"plays": OF_ENGINES}),
-        (verifies_are_those_of_earlier_budgets, budget_runs_in_turn, (*CUT, *WINDOW), "", {"plays": OF_ENGINES}),
-        (features_of_committed_rows_alone_are_stored, block_runs, CUT, "", {"plays": OF_ENGINES}),
-        (rows_after_the_cut_decide_nothing, compact_budget_runs, (*CUT, SCATTER), "", {"plays": ()}),
-        (budgets_keep_the_autoregressive_law, lawful_budgets, (*CUT, *WINDOW), "P10", {"plays": ()}),
-    )
+PROPERTIES = states_of_runs(
+    "budget_engine",
+    (budgets_change_no_output, budget_runs, (*CUT, *WINDOW), "P01"),
+    (both_modes_output_the_same, sampled_budget_runs, (*CUT, *WINDOW), ""),
+    (verifies_are_those_of_earlier_budgets, budget_runs_in_turn, (*CUT, *WINDOW), ""),
+    (features_of_committed_rows_alone_are_stored, block_runs, CUT, ""),
+    (rows_after_the_cut_decide_nothing, compact_budget_runs, (*CUT, SCATTER), "", {"plays": ()}),
+    (budgets_keep_the_autoregressive_law, lawful_budgets, (*CUT, *WINDOW), "P10", {"plays": ()}),
+    plays=OF_ENGINES,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import paged_scenarios
@@ -142,14 +142,10 @@ def _watched_play(backend: Backend, scenario: Scenario, watch: Wrap) -> Play:
     return Play(scenario, operations=Completed(replace(backend, functions=has), load("specsim.reference")), wrap=watch)
 
 
-PROPERTIES = (
-    state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
-    state_of_runs(
-        "worker_pages",
-        beams_begin_with_the_end_of_their_text,
-        paged_scenarios,
-        COPIES,
-        "P42",
-        tags=tags_of(Condition.PAGES_OF_BEAMS),
-    ),
+_TAGS = tags_of(Condition.PAGES_OF_BEAMS)
+
+PROPERTIES = states_of_runs(
+    "worker_pages",
+    (requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
+    (beams_begin_with_the_end_of_their_text, paged_scenarios, COPIES, "P42", {"tags": _TAGS}),
 )

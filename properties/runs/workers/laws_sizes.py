@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import state_of_runs
-from specsim.properties.property import OF_EAGLE, OF_ENGINES
+from specsim.properties.laws.checks import states_of_runs
+from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
 from specsim.properties.runs.workers.laws_tokens import SPINE
@@ -99,26 +99,16 @@ def _reuses(backend: Backend) -> tuple[str, ...]:
     return () if backend.scheduler is not None else tuple(map(str, all_reuses()))
 
 
-PROPERTIES = tuple(
-    state_of_runs(
-        "sizes",
-        law,
-        tours,
-        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
-        "P24",
-        OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
-        must_reach=wanted,
-        weight=RUNS_A_TOUR,
-    )
-    for law, wanted in (
-        (prompts_of_every_length_are_decoded, _classes(Dimension.PROMPT)),
-        (outputs_of_every_length_are_decoded, _classes(Dimension.OUTPUT)),
-        (
-            batches_of_every_size_are_decoded,
-            _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
-        ),
-        (paths_of_every_depth_are_accepted, _depths),
-        (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
-        (rows_are_used_again_after_every_end, _reuses),
-    )
+_CALLED = tuple(dict.fromkeys((*SPINE, *OPERATIONS)))
+_OF_BATCHES = _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED)
+
+PROPERTIES = states_of_runs(
+    "sizes",
+    (prompts_of_every_length_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.PROMPT)}),
+    (outputs_of_every_length_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.OUTPUT)}),
+    (batches_of_every_size_are_decoded, tours, _CALLED, "P24", {"must_reach": _OF_BATCHES}),
+    (paths_of_every_depth_are_accepted, tours, _CALLED, "P24", {"must_reach": _depths}),
+    (trees_of_every_width_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.TOPK)}),
+    (rows_are_used_again_after_every_end, tours, _CALLED, "P24", {"must_reach": _reuses, "plays": OF_ENGINES}),
+    weight=RUNS_A_TOUR,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from specsim.config import PoolSizes
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import asking, scenarios, trees_or_any_scenario
 from specsim.properties.runs.play import Play, require_in_step, require_same, side_by_side
 from specsim.properties.runs.scenario import Scenario
@@ -182,23 +182,14 @@ def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) ->
         raise AssertionError(str(divergence))
 
 
-PROPERTIES = (
-    *(
-        state_of_runs("worker", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
-        for catalogue, law in (
-            ("P40", committed_kv_is_that_of_a_fresh_prefill),
-            ("P48", draft_cache_is_that_of_a_fresh_prefill),
-            ("P49", proposals_depend_on_the_committed_tokens_only),
-            ("P51", draft_starts_from_the_committed_length),
-        )
-    ),
-    state_of_runs(
-        "worker",
-        agrees_with_the_reference_in_lockstep,
-        trees_or_any_scenario,
-        (*SPINE, "gather_output_logprobs"),
-        "P62",
-        (EAGLE_V2,),
-        least_examples=8,
-    ),
+_TELLING = (*SPINE, "gather_output_logprobs")
+
+PROPERTIES = states_of_runs(
+    "worker",
+    (committed_kv_is_that_of_a_fresh_prefill, scenarios, SPINE, "P40"),
+    (draft_cache_is_that_of_a_fresh_prefill, scenarios, SPINE, "P48"),
+    (proposals_depend_on_the_committed_tokens_only, scenarios, SPINE, "P49"),
+    (draft_starts_from_the_committed_length, scenarios, SPINE, "P51"),
+    (agrees_with_the_reference_in_lockstep, trees_or_any_scenario, _TELLING, "P62", {"least_examples": 8}),
+    plays=(EAGLE_V2,),
 )

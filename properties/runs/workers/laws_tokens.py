@@ -5,7 +5,7 @@ from typing import Any
 
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.counts import floor_to
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import scenarios
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
@@ -113,13 +113,12 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
             require(one == other, f"{field} of request {number}", one, f"{other} as alone")
 
 
-PROPERTIES = tuple(
-    state_of_runs("engine", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
-    for catalogue, law in (
-        ("P01", output_equals_autoregressive_decoding),
-        ("P06", acceptance_is_what_the_draft_promises),
-        ("P25", counts_are_drafts_and_drafts_plus_bonus),
-        ("P38", slots_have_one_owner),
-        ("P31", request_does_not_depend_on_its_neighbours),
-    )
+PROPERTIES = states_of_runs(
+    "engine",
+    (output_equals_autoregressive_decoding, scenarios, SPINE, "P01"),
+    (acceptance_is_what_the_draft_promises, scenarios, SPINE, "P06"),
+    (counts_are_drafts_and_drafts_plus_bonus, scenarios, SPINE, "P25"),
+    (slots_have_one_owner, scenarios, SPINE, "P38"),
+    (request_does_not_depend_on_its_neighbours, scenarios, SPINE, "P31"),
+    plays=(EAGLE_V2,),
 )
