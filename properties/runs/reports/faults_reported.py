@@ -15,10 +15,6 @@ from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken, mo
 
 States = tuple[HiddenState | None, ...]
 
-_REPORTED = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
-_REPORTED_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
-_PROPOSALS = "proposals = side.facts.proposals(verify_input, widths)"
-
 
 def states_of(own: Sequence[ReportedToken]) -> States:
     """Return the state of each token that is reported of a request."""
