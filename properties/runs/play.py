@@ -127,9 +127,14 @@ class Play:
         """The requests that have ended, by number."""
         return sorted(self.engine.scheduler.finished, key=lambda request: request.request_id)
 
-    def turns(self) -> Iterator[Iteration | None]:
-        """Run to the end; yield after every step the iteration that was resolved, if one was."""
+    def turns(self, checks_ledger: bool = False) -> Iterator[Iteration | None]:
+        """Run to the end; yield after every step the iteration that was resolved, if one was.
+
+        With ``checks_ledger`` each slot and row has one owner after every step.
+        """
         for (iteration,) in side_by_side(self):
+            if checks_ledger:
+                self.engine.scheduler.check_ledger()
             yield iteration
 
     def iterations(self) -> Iterator[Iteration]:
@@ -138,9 +143,8 @@ class Play:
 
     def run(self, checks_ledger: bool = False) -> "Play":
         """Run to the end."""
-        for _ in self.turns():
-            if checks_ledger:
-                self.engine.scheduler.check_ledger()
+        for _ in self.turns(checks_ledger):
+            pass
         return self
 
     def last_verify_input(self) -> VerifyInput:

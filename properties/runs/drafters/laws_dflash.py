@@ -93,8 +93,7 @@ def blocks_stand_on_what_was_committed(backend: Backend, scenario: Scenario) -> 
 
 def _require_committed(play: Play, fresh: "_Fresh") -> None:
     """Run a play; raise AssertionError where it is not what the law says."""
-    for _ in play.turns():
-        play.engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         state = play.worker.state()
         for request in play.engine.scheduler.running:
             if request.output:

@@ -111,8 +111,7 @@ def a_draft_does_not_see_its_neighbours(backend: Backend, scenario: Scenario) ->
 def a_draft_leaves_no_trace(backend: Backend, scenario: Scenario) -> None:
     """After every step every layer has position and token of all that is committed, however it was drafted."""
     for play in plays_of(scenario, backend):
-        for _ in play.turns():
-            play.engine.scheduler.check_ledger()
+        for _ in play.turns(checks_ledger=True):
             check_committed(play.engine)
 
 

@@ -86,8 +86,7 @@ def _require_proposals(play: Play, fresh: "FreshPrefills") -> None:
     truths = [greedy_decode(play.scenario.model, one.prompt, one.max_new_tokens + num_steps + 1) for one in asked]
     known = [(0, 0, 0)] * len(asked)
     is_waiting = [True] * len(asked)
-    for _ in play.turns():
-        play.engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         for number, request in enumerate(asked):
             (num_before, verifies_before, retractions_before), truth = known[number], truths[number]
             output = request.output

@@ -23,7 +23,7 @@ from specsim.properties.runs.play import Play, parts_of, require_decoded_alone
 from specsim.properties.runs.sampling.sampled_law import HALVING
 from specsim.properties.runs.sampling.sampled_runs import Watched, law_of_runs
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
@@ -178,9 +178,8 @@ def sampled_requests_come_back_in_chunks(backend: Backend, scenario: Scenario) -
     """
     play = Play(scenario, backend)
     known: dict[int, list[int]] = {}
-    for _ in play.turns():
+    for _ in play.turns(checks_ledger=True):
         scheduler, state = play.engine.scheduler, play.worker.state()
-        scheduler.check_ledger()
         _report_resumed(scheduler.holders)
         for request in play.requests:
             before = known.get(request.request_id, [])
@@ -188,8 +187,7 @@ def sampled_requests_come_back_in_chunks(backend: Backend, scenario: Scenario) -
             require(kept == before, f"output of request {request.request_id} after a retraction", kept, before)
             known[request.request_id] = list(request.output)
         for request in scheduler.running:
-            for name, tags in zip(tagged_pools(backend), expected_tags(scenario.model, request.fill), strict=False):
-                check_tags(name, state[name], request, tags)
+            check_texts(tagged_pools(backend), state, scenario.model, request)
         for request in [*scheduler.running]:
             if not request.num_retractions and len(request.output) > 2 * SHORT_CHUNK:
                 scheduler.retract(request)

@@ -17,7 +17,7 @@ from specsim.properties.runs.histories import tagged_pools
 from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.scheduled_runs import aborted_runs, overlapped_runs, scheduled_runs
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.runs.workers.laws_tokens import require_all_free
 
 DECISIONS = (
@@ -51,8 +51,7 @@ def schedules_lose_no_slot(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot and row has one owner, and at the end none has."""
     play = Play(scenario, backend, has_own_scheduler=True)
     scheduler = play.engine.scheduler
-    for _ in play.turns():
-        scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         num_holders = len(scheduler.holders)
         require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
     require_all_free(play.engine)
@@ -67,11 +66,8 @@ def committed_kv_outlives_every_schedule(backend: Backend, scenario: Scenario) -
         state = play.worker.state()
         unanswered = play.engine.scheduler.unanswered
         for request in play.engine.scheduler.running:
-            if any(request is one for one in unanswered):
-                continue
-            expected = expected_tags(scenario.model, request.fill)
-            for name, tags in zip(tagged_pools(backend), expected, strict=False):
-                check_tags(name, state[name], request, tags)
+            if not any(request is one for one in unanswered):
+                check_texts(tagged_pools(backend), state, scenario.model, request)
 
 
 def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> None:
@@ -81,8 +77,7 @@ def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> No
     """
     play = Play(scenario, backend, has_own_scheduler=True)
     engine, flagged = play.engine, dict[int, int]()
-    for step, _ in enumerate(play.turns()):
-        engine.scheduler.check_ledger()
+    for step, _ in enumerate(play.turns(checks_ledger=True)):
         for request in engine.scheduler.finished:
             if request.request_id in flagged and scenario.is_v1:
                 got, expected = len(request.output), flagged[request.request_id] + 1

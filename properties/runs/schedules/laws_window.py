@@ -33,8 +33,7 @@ def what_a_window_sees_has_its_slot(backend: Backend, scenario: Scenario) -> Non
     """After every step each SWA slot has one owner, holds its text inside of a window, and none is kept before it."""
     play = Play(scenario, backend, has_own_scheduler=True)
     engine = play.engine
-    for step, _ in enumerate(play.turns()):
-        engine.scheduler.check_ledger()
+    for step, _ in enumerate(play.turns(checks_ledger=True)):
         state, unanswered = engine.worker.state(), engine.scheduler.unanswered
         for request in engine.scheduler.running:
             is_answered = not any(request is one for one in unanswered)

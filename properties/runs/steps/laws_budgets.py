@@ -285,8 +285,11 @@ def _poisoned(strided: Array, verify_lens: Array, num_draft_tokens: int) -> Arra
 
 
 def _require_same_iterations(what: str, expected: Play, tried: Play) -> list[Iteration]:
-    """Run two plays; raise AssertionError unless all iterations admitted, accepted and output the same."""
-    believed, found = (_iterations_of(play) for play in (expected, tried))
+    """Run two plays; raise AssertionError unless all iterations admitted, accepted and output the same.
+
+    Slots have one owner after each step.
+    """
+    believed, found = ([one for one in play.turns(checks_ledger=True) if one is not None] for play in (expected, tried))
     require(len(found) == len(believed), f"iterations of the {what} run", len(found), len(believed))
     for number, (got, wanted) in enumerate(zip(found, believed, strict=True)):
         mine, other = (require_present("verified", one.verified) for one in (got, wanted))
@@ -296,15 +299,6 @@ def _require_same_iterations(what: str, expected: Play, tried: Play) -> list[Ite
         for request, count in enumerate(wanted.num_accepted_tokens.tolist()):
             tokens = (one.tokens[request, :count] for one in (got, wanted))
             require_equal(f"tokens of request {request} in iteration {number}, {what}", *tokens)
-    return found
-
-
-def _iterations_of(play: Play) -> list[Iteration]:
-    """Run a play, slots with one owner after each step, and return its iterations."""
-    found = []
-    for iteration in play.turns():
-        play.engine.scheduler.check_ledger()
-        found += [] if iteration is None else [iteration]
     return found
 
 

@@ -136,8 +136,7 @@ class _Played:
     def turns(self) -> Iterator[None]:
         """Play to the end; yield after every step."""
         engine = self.play.engine
-        for iteration in self.play.turns():
-            engine.scheduler.check_ledger()
+        for iteration in self.play.turns(checks_ledger=True):
             self._note_rows(engine)
             if iteration is not None:
                 self._note_width()

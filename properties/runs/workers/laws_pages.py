@@ -13,7 +13,7 @@ from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import paged_scenarios
 from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
 from specsim.properties.runs.scenario import Scenario
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.runs.workers.laws_tokens import check_map, require_all_free
 from specsim.simulation.models.batches import DraftOutput, DraftStepBatch
 from specsim.simulation.models.protocol import Model
@@ -100,10 +100,8 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         state = engine.worker.state()
         for request in engine.scheduler.running:
             check_map(state, request)
-            both = expected_tags(scenario.model, [*request.prompt, *request.output])
             pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
-            for name, tags in zip(pools, both, strict=False):
-                check_tags(name, state[name], request, tags)
+            check_texts(pools, state, scenario.model, request)
     play.require_outputs()
     require_all_free(engine)
 

@@ -93,8 +93,7 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
     play = Play(scenario, backend)
     engine = play.engine
-    for _ in play.turns():
-        engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         state = engine.worker.state()
         for request in engine.scheduler.running:
             check_map(state, request)
