@@ -21,23 +21,10 @@ from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.runs.workers.laws_tokens import require_all_free
 
 DECISIONS = (
-    "chunk_length",
-    "is_late",
-    "stream_edges",
-    "truncate_at_stop",
-    "SlotAllocator",
-    "PageAllocator",
-    "RowAllocator",
-    "RadixCache",
-    "admit_request",
-    "allocate_chunk",
-    "make_room",
-    "new_tokens_required_next_decode",
-    "owned_length",
-    "prepare_for_decode",
-    "publish_prefix",
-    "release_finished",
-    "release_retracted",
+    *("chunk_length", "is_late", "stream_edges", "truncate_at_stop"),
+    *("SlotAllocator", "PageAllocator", "RowAllocator", "RadixCache"),
+    *("admit_request", "allocate_chunk", "make_room", "new_tokens_required_next_decode", "owned_length"),
+    *("prepare_for_decode", "publish_prefix", "release_finished", "release_retracted"),
 )
 """What the scheduler and the results of a run ask, and what its memory is built from."""
 
