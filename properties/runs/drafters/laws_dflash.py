@@ -20,15 +20,9 @@ from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
 OPERATIONS = (
-    "prepare_block_draft",
-    "block_draft_metadata",
-    "organize_chain_draft_results",
-    "build_tree",
-    "verify_tree_greedy",
-    "create_extend_after_decode_spec_info",
-    "fill_block_tokens",
-    "remap_accepted_slots",
-    "truncate_at_stop",
+    *("prepare_block_draft", "block_draft_metadata", "organize_chain_draft_results", "build_tree"),
+    *("verify_tree_greedy", "create_extend_after_decode_spec_info"),
+    *("fill_block_tokens", "remap_accepted_slots", "truncate_at_stop"),
 )
 
 TOGETHER = 2

@@ -20,12 +20,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = (
-    "prepare_for_frozen_kv_draft",
-    "select_last_verified",
-    "frozen_kv_draft_forward",
-    "generate_attn_arg_prefill",
-    "filter_batch",
-    "merge_batch",
+    *("prepare_for_frozen_kv_draft", "select_last_verified", "frozen_kv_draft_forward"),
+    *("generate_attn_arg_prefill", "filter_batch", "merge_batch"),
 )
 SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""

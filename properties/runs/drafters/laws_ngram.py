@@ -26,11 +26,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing
 
 OPERATIONS = (
-    "NgramStore",
-    "draft_with_corpora",
-    "reconstruct_indices_from_tree_mask",
-    "verify_tree_greedy",
-    "truncate_at_stop",
+    *("NgramStore", "draft_with_corpora", "reconstruct_indices_from_tree_mask"),
+    *("verify_tree_greedy", "truncate_at_stop"),
 )
 
 

@@ -13,7 +13,6 @@ from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, mutants_of_loops, overriding
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.outputs import OutputRows
-from specsim.reference.worker.v2 import ReferenceWorker
 
 Choices = Sequence[TokenChoice]
 
@@ -31,32 +30,6 @@ def _commit_late(
             before, one = np.arange(len(tokens), dtype=np.int32)[None], np.array([number], dtype=np.int64)
             correct(rows, one, [choice], before, np.array(tokens, np.int32), operations)
         pending[number] = predict[path[path >= 0]].tolist()
-
-
-class HastyRows(OutputRows):
-    """Starts a row when its request is admitted, and not again when its prompt is through."""
-
-    def start(self, row: Array, choices: Choices, vocab_size: int) -> None:
-        """Start nothing any more."""
-        self._allocate(vocab_size)
-
-    def start_now(self, row: Array, choices: Choices, vocab_size: int) -> None:
-        """Start a row at its admission."""
-        super().start(row, choices, vocab_size)
-
-
-class HastyWorker(ReferenceWorker):
-    """Starts rows when choices are assigned: what a late launch of the last owner accepts is committed after it."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._rows = HastyRows(self.sizes.num_rows)
-        self._choices.outputs = self._rows
-
-    def assign_choices(self, rows: Sequence[int], choices: Choices) -> None:
-        """Keep how tokens are chosen, and start their rows."""
-        super().assign_choices(rows, choices)
-        self._rows.start_now(np.array(rows), choices, self.model.description.vocab_size)
 
 
 def _with_rows(inject: Callable[[Any], Any]) -> Callable[[type[Loop]], Any]:
@@ -102,6 +75,17 @@ _RULES_STAY = edited(
     replace=replace,
 )
 
+_ROWS_START_EARLY = edited(
+    _ASSIGNED,
+    f"""
+    {_ASSIGNED}
+    known = self._choices.outputs
+    type(known).start(known, np.array(rows), choices, self.model.description.vocab_size)
+    known.start = lambda row, choices, vocab_size: known._allocate(vocab_size)
+    """,
+    within=Loop.assign_choices,
+)
+
 _PAIRS = "zip(row.tolist(), choices, strict=True)"
 
 _OF_ROWS = (
@@ -128,7 +112,7 @@ _OF_ROWS = (
 )  # fmt: skip
 
 _OF_WORKERS = (
-    ("OWN-2768", "Rows start at the admission, before late launches are through.", lambda loop: HastyWorker),
+    ("OWN-2768", "Rows start at the admission, before late launches are through.", _ROWS_START_EARLY),
     ("OWN-2769", "Tokens of the prompt count.", _counting_of_prompts("tuple(chunk.prompt)")),
     ("OWN-2770", "The last token of the prompt counts.",
      _counting_of_prompts("choice.output or tuple(chunk.prompt[-1:])")),

@@ -27,15 +27,8 @@ from specsim.topology import Topology
 TREES = "verify_tree_sampled_from_logits"
 BLOCKS = BLOCK_SAMPLER
 OF_REQUESTS = (
-    "candidates",
-    "retrieve_next_token",
-    "retrieve_next_sibling",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "threshold_single",
-    "threshold_acc",
+    *("candidates", "retrieve_next_token", "retrieve_next_sibling"),
+    *("temperature", "top_k", "top_p", "min_p", "threshold_single", "threshold_acc"),
 )
 
 

@@ -75,13 +75,8 @@ class WatchedModel:
 
 
 OPERATIONS = (
-    "align_evict_mask_to_page_size",
-    "assign_draft_cache_locs",
-    "create_num_accepted_drafts_filter",
-    "filter_finished_cache_loc",
-    "get_src_tgt_cache_loc",
-    "get_target_cache_loc",
-    "move_kv_cache",
+    *("align_evict_mask_to_page_size", "assign_draft_cache_locs", "create_num_accepted_drafts_filter"),
+    *("filter_finished_cache_loc", "get_src_tgt_cache_loc", "get_target_cache_loc", "move_kv_cache"),
 )
 """What pages change."""
 

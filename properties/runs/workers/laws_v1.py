@@ -18,13 +18,8 @@ from specsim.simulation.comparing.history import first_divergence_of_v1
 from specsim.simulation.worker import Iteration
 
 OPERATIONS = (
-    "create_extend_after_decode_spec_info",
-    "draft_extend_forward",
-    "filter_batch",
-    "generate_attn_arg_prefill",
-    "merge_batch",
-    "remap_accepted_slots",
-    "truncate_at_stop",
+    *("create_extend_after_decode_spec_info", "draft_extend_forward", "filter_batch", "generate_attn_arg_prefill"),
+    *("merge_batch", "remap_accepted_slots", "truncate_at_stop"),
 )
 """What the V1 worker calls and the V2 worker does not, and the forward that gets segments of different lengths."""
 
