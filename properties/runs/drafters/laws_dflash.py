@@ -13,10 +13,10 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require_equal, states_of_runs
 from specsim.properties.runs.play import Play, loop_on, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
-from specsim.simulation.memory import SlotRange
+from specsim.properties.runs.workers.laws_state import prefill_whole
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
 OPERATIONS = (
@@ -109,8 +109,7 @@ class _Fresh:
         """Raise AssertionError unless the draft has of a request what a prefill of its committed text leaves."""
         text, row = request.fill[: request.num_committed], request.row
         slots = np.arange(self._first, self._first + len(text))
-        self._worker.assign_slots([SlotRange(row=1, start=0, end=len(text), slots=tuple(slots.tolist()))])
-        self._worker.prefill([1], [PromptChunk.whole(text)])
+        prefill_whole(self._worker, text, self._first)
         expected = self._worker.state()
         own = state["req_to_token"][row, : len(text)]
         for layer, (got, wanted) in enumerate(zip(state["draft_kv"], expected["draft_kv"], strict=True)):

@@ -55,8 +55,11 @@ def _require_counted(play: Play) -> None:
     """Raise AssertionError where an output or a count is not what the law says."""
     play.require_outputs()
     for request in play.requests:
+        # NOTE: what follows a prompt goes on beyond the end of its request.
+        count = request.max_new_tokens + play.scenario.config.path_width
+        truth = [*request.prompt, *greedy_decode(play.scenario.model, request.prompt, count)]
         counted = request.counters.num_verifies, request.counters.num_accepted_drafts
-        wanted = _verified(play.scenario, request, _truth(play.scenario, request))
+        wanted = _verified(play.scenario, request, truth)
         require(counted == wanted, f"verifies and accepted drafts of request {request.request_id}", counted, wanted)
 
 
@@ -77,12 +80,6 @@ def _num_known(scenario: Scenario, following: Sequence[int]) -> int:
     most = len(following) if model.num_right is None else min(model.num_right, len(following))
     unknown = (depth for depth in range(most) if hot is not None and following[depth] not in hot)
     return next(unknown, most)
-
-
-def _truth(scenario: Scenario, request: Request) -> list[int]:
-    """Return a prompt and what follows it, beyond the end of the request."""
-    count = request.max_new_tokens + scenario.config.path_width
-    return [*request.prompt, *greedy_decode(scenario.model, request.prompt, count)]
 
 
 PROPERTIES = states_of_runs(

@@ -13,13 +13,12 @@ from specsim.properties.laws.checks import require, require_equal, states_of_run
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
+from specsim.properties.runs.workers.laws_state import prefill_whole
 from specsim.reference.models import load_model
 from specsim.simulation.loops import loop_of
-from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.requests import PromptChunk
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
@@ -136,8 +135,7 @@ class FreshPrefills:
         worker = loop_of("multi_layer_eagle_v2")(
             self._config, load_model(self._model), PoolSizes(length + 1, 2, length)
         )
-        worker.assign_slots([SlotRange(1, 0, length, tuple(range(1, length + 1)))])
-        worker.prefill([1], [PromptChunk.whole(list(text))])
+        prefill_whole(worker, list(text))
         proposed: list[int] = worker.state()["topk_index"][1].tolist()
         return proposed
 

@@ -126,22 +126,6 @@ def ranks_between_layers_wait_for_others(backend: Backend, scenario: Scenario) -
     ranks_in_step_are_plain_runs(backend, scenario)
 
 
-class _NotedLayers:
-    """A model that notes which layers of its draft run, and is another model otherwise."""
-
-    def __init__(self, model: Any) -> None:
-        self.inner = model
-        self.layers: list[int] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def draft_layer(self, layer: int, *args: Any) -> Any:
-        """Run the window of a layer."""
-        self.layers.append(layer)
-        return self.inner.draft_layer(layer, *args)
-
-
 @dataclass
 class _OfRank:
     """What a rank came to: its requests, forwards by kind, draft layers, and of each forward its rows and those of all.
@@ -160,10 +144,14 @@ def _run_one(backend: Backend, scenario: Scenario, group: LocalGroup) -> _OfRank
     """Run one rank to the end."""
     play, padded = padded_play(scenario, backend)
     engine, ranks = play.engine, scenario.ranks
-    padded.inner = noted = _NotedLayers(padded.inner)
+    run_layer, layers = padded.inner.draft_layer, list[int]()
     wanted: list[tuple[ForwardKind, int]] = []
     asked = requests_of(scenario, group.rank)
-    came_to = _OfRank([], padded.forwards, noted.layers, [])
+    came_to = _OfRank([], padded.forwards, layers, [])
+
+    def draft_layer(layer: int, *args: Any) -> Any:
+        layers.append(layer)
+        return run_layer(layer, *args)
 
     def run_padding(kind: ForwardKind, num_tokens: int, width: int | None, layer: int = 0) -> None:
         came_to.num_apart += any(own is kind and of_own != layer for own, of_own in wanted)
@@ -187,7 +175,7 @@ def _run_one(backend: Backend, scenario: Scenario, group: LocalGroup) -> _OfRank
         for request in asked:
             engine.submit(request)
 
-    padded.agree, padded.look = agree, look
+    padded.agree, padded.look, padded.inner.draft_layer = agree, look, draft_layer
     if not is_late:
         submit()
     run_rank(engine, meeting)

@@ -120,16 +120,14 @@ def cached_window_runs() -> SearchStrategy[Scenario]:
 def _with_windows(runs: SearchStrategy[Scenario]) -> SearchStrategy[Scenario]:
     drawn = st.one_of(runs, runs.map(_on_trees))
     windows = st.tuples(drawn, st.sampled_from((2, 3, 1, 4, 6)), st.sampled_from((0, 0, 2, 9)))
-    return windows.map(lambda drawn: _with_window(*drawn))
+    return windows.map(
+        lambda drawn: drawn[0].having(target_pool=PoolKind.SWA, window=drawn[1], num_spare_swa_slots=drawn[2])
+    )
 
 
 def _on_trees(scenario: Scenario) -> Scenario:
     """Return the same run on V2 with trees of which more than the first path is accepted, so that slots move."""
     return scenario.having(agreement=0.9, num_right=None, sizes=SpecConfig(3, 3, 7), is_v1=False)
-
-
-def _with_window(scenario: Scenario, window: int, num_spare_swa_slots: int) -> Scenario:
-    return scenario.having(target_pool=PoolKind.SWA, window=window, num_spare_swa_slots=num_spare_swa_slots)
 
 
 _CALLED = (*DECISIONS, *SLIDING)

@@ -181,9 +181,8 @@ def planted_place(dimension: Dimension, bound: int) -> Place:
 def _mutant(number: int, dimension: Dimension, bound: int) -> Mutant:
     place = planted_place(dimension, bound)
     summary = f"{SUMMARIES[dimension].format(bound)}, with a {place}."
-    faulty = faulty_from(dimension, bound, place)
-    worker, worker_v1 = (None, faulty) if place.is_v1 else (faulty, None)
-    return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, worker, worker_v1=worker_v1)
+    part = {"worker_v1" if place.is_v1 else "worker": faulty_from(dimension, bound, place)}
+    return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, **part)
 
 
 _OF_SIZES = tuple(

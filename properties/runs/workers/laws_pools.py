@@ -100,8 +100,6 @@ def unmovable_runs() -> SearchStrategy[Scenario]:
 OPERATIONS = (*SPINE, "move_indexer_cache", "get_recurrent_steps", "commit_recurrent_states")
 """What runs over every kind of pool call."""
 
-POOLS = ("target_kv", "draft_kv")
-
 
 def all_of_an_entry_moves(backend: Backend, scenario: Scenario) -> None:
     """After every iteration each committed position reads as its own token, in every component, on both sides."""

@@ -23,7 +23,7 @@ from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.worker import is_telling
+from specsim.simulation.worker import Worker, is_telling
 
 Tags = list[list[list[int]]]
 
@@ -121,10 +121,14 @@ def check_goes_on(engine: Engine, scenario: Scenario) -> None:
 def _prefilled(scenario: Scenario, committed: Sequence[int], sizes: PoolSizes) -> tuple[list[int], dict[str, Any]]:
     """Return the bonus token and the state of a worker that has prefilled some tokens in row 1."""
     fresh = ReferenceWorker(scenario.config, load_model(scenario.model), sizes)
-    slots = tuple(range(1, len(committed) + 1))
-    fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-    bonus = fresh.prefill([1], [PromptChunk.whole(committed)])
-    return bonus, fresh.state()
+    return prefill_whole(fresh, committed), fresh.state()
+
+
+def prefill_whole(worker: Worker, text: Sequence[int], first: int = 1) -> list[int]:
+    """Run a prefill of a text in row 1, in slots from the first one on; return the token after it."""
+    slots = tuple(range(first, first + len(text)))
+    worker.assign_slots([SlotRange(row=1, start=0, end=len(text), slots=slots)])
+    return worker.prefill([1], [PromptChunk.whole(text)])
 
 
 def _check_carried(state: dict[str, Any], request: Request, expected: dict[str, Any]) -> None:
