@@ -156,10 +156,8 @@ class Play:
 
         One that was to be aborted may have a front of it.
         """
-        ids, may_abort = (
-            [one.request_id for one in self.finished],
-            {number for _, number in self.scenario.course.aborts},
-        )
+        ids = [one.request_id for one in self.finished]
+        may_abort = {number for _, number in self.scenario.course.aborts}
         require(ids == [*range(len(self.requests))], "requests that have ended", ids, f"all {len(self.requests)}")
         for request in self.finished:
             if request.request_id in may_abort and request.finish_reason is FinishReason.ABORT:

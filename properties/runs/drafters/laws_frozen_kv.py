@@ -56,10 +56,8 @@ def frozen_runs(draw: DrawFn) -> Scenario:
         promised=draw(st.sampled_from((Fraction(1), Fraction(0)))),
         has_prefix_cache=draw(st.booleans()),
     )
-    lengths, eos_token = (
-        [draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts],
-        draw(st.sampled_from((None, None, 5))),
-    )
+    lengths = [draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts]
+    eos_token = draw(st.sampled_from((None, None, 5)))
     is_last_late = draw(st.sampled_from((True, False)))
     arrivals = [
         Arrival(prompt, length, eos_token, AFTER_ALL if is_last_late and number == num_requests - 1 else 0)

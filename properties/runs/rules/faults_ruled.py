@@ -88,38 +88,34 @@ _ROWS_START_EARLY = edited(
 
 _PAIRS = "zip(row.tolist(), choices, strict=True)"
 
-_OF_ROWS = (
-    ("OWN-2760", "A request that comes back starts as if it had output nothing.", _starting("[]")),
-    ("OWN-2761", "A row goes on from what it knows of its owner before.",
-     _with_rows(edited(_PAIRS, f"[one for one in {_PAIRS} if not self.known['num_output_tokens'][one[0]]]",
-                       within="OutputRows.start"))),
-    ("OWN-2762", "When a request joins, everybody's output is forgotten.",
-     _with_rows(edited("self._allocate(vocab_size)", "self.known = {}\nself._allocate(vocab_size)",
-                       within="OutputRows.start"))),
-    ("OWN-2763", "What was accepted counts one verify late.", _with_rows(overriding(commit=_commit_late))),
-    ("OWN-2764", "What was drafted counts, accepted or not.",
-     _committing("accept_index",
-                 "np.where(accept_index[:, :1] >= 0, np.arange(accept_index.shape[1]) "
-                 "+ np.arange(len(row))[:, None] * (len(predict) // max(len(row), 1)), -1).astype(np.int32)")),
-    ("OWN-2765", "The token after a prompt does not count.",
-     _committing("any_rules(choices)", "any_rules(choices) and accept_index.shape[1] > 1")),
-    ("OWN-2766", "A request is ruled by what its neighbour has output.",
-     _with_rows(edited("values[row]", "values[np.roll(row, 1)]", within="OutputRows.of"))),
-    ("OWN-2767", "Tokens count in the rows of places in the batch.",
-     _committing("row", "np.arange(1, len(row) + 1, dtype=np.int64)")),
-    ("OWN-2772", "What a request that comes back has output counts twice.", _starting("[*choice.output] * 2")),
-    ("OWN-2773", "The last token of a request that comes back does not count.", _starting("[*choice.output[:-1]]")),
-)  # fmt: skip
-
-_OF_WORKERS = (
-    ("OWN-2768", "Rows start at the admission, before late launches are through.", _ROWS_START_EARLY),
-    ("OWN-2769", "Tokens of the prompt count.", _counting_of_prompts("tuple(chunk.prompt)")),
-    ("OWN-2770", "The last token of the prompt counts.",
-     _counting_of_prompts("choice.output or tuple(chunk.prompt[-1:])")),
-    ("OWN-2771", "A request without rules has those of its row's last owner.", _RULES_STAY),
-)  # fmt: skip
-
 MUTANTS = (
-    *mutants_of_loops("commit_output_tokens", [EAGLE_V1, EAGLE_V2], _OF_ROWS),
-    *mutants_of_loops("commit_output_tokens", [EAGLE_V2], _OF_WORKERS),
-)
+    *mutants_of_loops("commit_output_tokens", [EAGLE_V1, EAGLE_V2], (
+        ("OWN-2760", "A request that comes back starts as if it had output nothing.", _starting("[]")),
+        ("OWN-2761", "A row goes on from what it knows of its owner before.",
+         _with_rows(edited(_PAIRS, f"[one for one in {_PAIRS} if not self.known['num_output_tokens'][one[0]]]",
+                           within="OutputRows.start"))),
+        ("OWN-2762", "When a request joins, everybody's output is forgotten.",
+         _with_rows(edited("self._allocate(vocab_size)", "self.known = {}\nself._allocate(vocab_size)",
+                           within="OutputRows.start"))),
+        ("OWN-2763", "What was accepted counts one verify late.", _with_rows(overriding(commit=_commit_late))),
+        ("OWN-2764", "What was drafted counts, accepted or not.",
+         _committing("accept_index",
+                     "np.where(accept_index[:, :1] >= 0, np.arange(accept_index.shape[1]) "
+                     "+ np.arange(len(row))[:, None] * (len(predict) // max(len(row), 1)), -1).astype(np.int32)")),
+        ("OWN-2765", "The token after a prompt does not count.",
+         _committing("any_rules(choices)", "any_rules(choices) and accept_index.shape[1] > 1")),
+        ("OWN-2766", "A request is ruled by what its neighbour has output.",
+         _with_rows(edited("values[row]", "values[np.roll(row, 1)]", within="OutputRows.of"))),
+        ("OWN-2767", "Tokens count in the rows of places in the batch.",
+         _committing("row", "np.arange(1, len(row) + 1, dtype=np.int64)")),
+        ("OWN-2772", "What a request that comes back has output counts twice.", _starting("[*choice.output] * 2")),
+        ("OWN-2773", "The last token of a request that comes back does not count.", _starting("[*choice.output[:-1]]")),
+    )),
+    *mutants_of_loops("commit_output_tokens", [EAGLE_V2], (
+        ("OWN-2768", "Rows start at the admission, before late launches are through.", _ROWS_START_EARLY),
+        ("OWN-2769", "Tokens of the prompt count.", _counting_of_prompts("tuple(chunk.prompt)")),
+        ("OWN-2770", "The last token of the prompt counts.",
+         _counting_of_prompts("choice.output or tuple(chunk.prompt[-1:])")),
+        ("OWN-2771", "A request without rules has those of its row's last owner.", _RULES_STAY),
+    )),
+)  # fmt: skip

@@ -71,7 +71,7 @@ def around(iterate: Iterate) -> Callable[[type[Loop]], Any]:
     return lambda loop: in_v1(loop) if loop.is_v1 else in_v2(loop)
 
 
-def _in_iterations(*pairs: str, **names: Any) -> Callable[[Function], Function]:
+def _in_iterations(*pairs: str, **names: Any) -> Callable[[Any], Any]:
     """Inject other pieces where a loop runs an iteration, on the map as it is or was."""
     return lambda loop: edited(*pairs, within=f"{loop.__name__}.decode{'' if loop.is_v1 else '_from'}", **names)(loop)
 

@@ -181,7 +181,7 @@ def planted_place(dimension: Dimension, bound: int) -> Place:
 def _mutant(number: int, dimension: Dimension, bound: int) -> Mutant:
     place = planted_place(dimension, bound)
     summary = f"{SUMMARIES[dimension].format(bound)}, with a {place}."
-    part = {"worker_v1" if place.is_v1 else "worker": faulty_from(dimension, bound, place)}
+    part: dict[str, Any] = {"worker_v1" if place.is_v1 else "worker": faulty_from(dimension, bound, place)}
     return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, **part)
 
 
