@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from specsim.algorithms import WORKERS
-from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.arrays import Array
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, load
 from specsim.conformance.direct import Direct
 from specsim.phases import DraftInput
@@ -31,11 +29,9 @@ from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.pools import Pools
 from specsim.simulation.models.description import Side
-from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Steps
 from specsim.simulation.worker import Iteration, Proposals, Worker
 
-Build = Callable[..., Worker]
 Run = Callable[[Steps], Iteration]
 """Runs an iteration with some numbers of steps."""
 
@@ -157,13 +153,12 @@ class _WideRows(Direct):
         there[:] = own[: len(there)]
 
 
-def _with_wide_rows(loop: type[Loop]) -> Build:
-    def build(config: SpecConfig, model: Model[Array], sizes: PoolSizes, **named: Any) -> Worker:
+def _with_wide_rows(loop: Any) -> Callable[..., Worker]:
+    def build(config: Any, *given: Any, **named: Any) -> Worker:
         operations = _WideRows(load("specsim.reference"))
         operations.num_nodes = config.num_draft_tokens
-        worker: Any = loop(config, model, sizes, operations=operations, **named)
-        made: Worker = worker
-        return made
+        worker: Worker = loop(config, *given, operations=operations, **named)
+        return worker
 
     return build
 

@@ -6,12 +6,10 @@ from specsim.algorithms import WORKERS
 from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import (
     Function,
-    Mutant,
     answering,
-    in_scheduler,
+    edits_of_scheduler,
     mutants_of,
     mutants_of_loops,
-    unchanged,
     with_arguments,
     with_pools,
 )
@@ -36,17 +34,6 @@ _WINDOW_STALE = _exporting(
 )
 
 _OPERATION = "loadable_positions"
-
-_LOADS_THE_FRONT = edited(
-    "load.after(start)",
-    """
-    load.after(start) | {
-        name: [layer[: len(request.slots) - start] for layer in load.contents[name]]
-        for name in ("target_kv", "draft_kv")
-    }
-    """,
-    within="Scheduler._load",
-)
 
 MUTANTS = (
     *mutants_of(_OPERATION,
@@ -81,11 +68,15 @@ MUTANTS = (
         ("OWN-4748", "The draft's entries are not loaded.",
          _loading("((Side.TARGET, 'target_kv'), (Side.DRAFT, 'draft_kv'))", "((Side.TARGET, 'target_kv'),)")),
     )),
-    Mutant(
-        "OWN-4749",
-        _OPERATION,
-        "The front of a text is loaded after what was hit of it.",
-        unchanged,
-        **in_scheduler(_LOADS_THE_FRONT),
+    *edits_of_scheduler(
+        """
+        @@ loadable_positions in Scheduler._load
+        OWN-4749 The front of a text is loaded after what was hit of it.
+        - load.after(start)
+        + load.after(start) | {
+        +     name: [layer[: len(request.slots) - start] for layer in load.contents[name]]
+        +     for name in ("target_kv", "draft_kv")
+        + }
+        """
     ),
 )  # fmt: skip
