@@ -197,10 +197,14 @@ def require_in_step(
     for number, (wanted, got) in enumerate(side_by_side(expected, tried)):
         require((wanted is None) == (got is None), f"iteration {number}", got, wanted)
         if wanted is not None:
-            divergence = compare(number, expected.worker.phases(), tried.worker.phases())
-            if divergence is not None:
-                raise AssertionError(str(divergence))
+            require_none(compare(number, expected.worker.phases(), tried.worker.phases()))
         yield wanted, got
+
+
+def require_none(divergence: object) -> None:
+    """Raise AssertionError with what a divergence says, if there is one."""
+    if divergence is not None:
+        raise AssertionError(str(divergence))
 
 
 def drive(

@@ -147,11 +147,9 @@ def law_of(
         The sizes of its drafts.
     """
     sampled = Sampled(model, tuple(prompt), sampling=sampling)
-    slack = slack_from_logits(model.vocab_size)
+    operations, slack = Completed(ORACLE, ORACLE), slack_from_logits(model.vocab_size)
     return law_of_runs(
-        Completed(ORACLE, ORACLE),
-        lambda watched: sampled.play(_engine_of(make_worker, config, sampled, watched))[0],
-        slack,
+        operations, lambda watched: sampled.play(_engine_of(make_worker, config, sampled, watched))[0], slack
     )
 
 

@@ -10,7 +10,7 @@ from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
 from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import asking, scenarios, trees_or_any_scenario
-from specsim.properties.runs.play import Play, require_in_step, require_same, side_by_side
+from specsim.properties.runs.play import Play, require_in_step, require_none, require_same, side_by_side
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.reference.models import load_model
@@ -174,9 +174,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
         _require_same_ends(reference, tried, reported)
         return
     for number, _ in enumerate(require_in_step(reference, tried)):
-        divergence = reported.first_divergence(number)
-        if divergence is not None:
-            raise AssertionError(str(divergence))
+        require_none(reported.first_divergence(number))
 
 
 def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) -> None:
@@ -185,9 +183,7 @@ def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) ->
         pass
     for one, other in zip(reference.requests, tried.requests, strict=True):
         require_same(other, one, "output", "finish")
-    divergence = reported.first_divergence(0)
-    if divergence is not None:
-        raise AssertionError(str(divergence))
+    require_none(reported.first_divergence(0))
 
 
 _TELLING = (*SPINE, "gather_output_logprobs")
