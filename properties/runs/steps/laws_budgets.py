@@ -97,13 +97,8 @@ class SeenModel(ToyModel):
 
 
 BUDGETS: tuple[Budget, ...] = (
-    Constant(2),
-    OfSurvivals(2),
-    Constant(1),
-    Constant(4),
-    Constant(0),
-    OfSurvivals(3),
-    Constant(None),
+    *(Constant(2), OfSurvivals(2), Constant(1), Constant(4)),
+    *(Constant(0), OfSurvivals(3), Constant(None)),
 )
 """The first of them are those that cut most runs in the middle of chains."""
 
