@@ -43,8 +43,8 @@ __all__ = [
     "require_present",
     "require_rounded",
     "state",
-    "state_of_runs",
     "states",
+    "states_of_runs",
     "take_blocks",
 ]
 
@@ -254,18 +254,17 @@ def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
     return tuple(properties)
 
 
-def state_of_runs(
-    group: str,
-    law: Callable[[Backend, Any], None],
-    strategy: Callable[[], SearchStrategy[Any]],
-    operations: Sequence[str],
-    catalogue: str = "",
-    plays: tuple[str, ...] = OF_EAGLE,
-    **options: Any,
-) -> Property:
-    """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
-    options = {"is_slow": True, "fills_missing": True, "plays": plays, **options}
-    return state(group, law, strategy, operations, catalogue, **options)
+def states_of_runs(group: str, *stated: tuple[Any, ...], **options: Any) -> tuple[Property, ...]:
+    """Return the properties of a group that laws state of whole runs, on an implementation's own worker if it has one.
+
+    Of each there is its law, its strategy, its operations, its number, which may be empty, and further fields of it if
+    it has any. ``options`` are further fields of all.
+    """
+    options = {"is_slow": True, "fills_missing": True, "plays": OF_EAGLE, **options}
+    return tuple(
+        state(group, law, strategy, operations, number, **{**options, **dict(*own)})
+        for law, strategy, operations, number, *own in stated
+    )
 
 
 def local_path(accept_index: Array, request: int, num_nodes: int) -> list[int]:

@@ -127,9 +127,14 @@ class Play:
         """The requests that have ended, by number."""
         return sorted(self.engine.scheduler.finished, key=lambda request: request.request_id)
 
-    def turns(self) -> Iterator[Iteration | None]:
-        """Run to the end; yield after every step the iteration that was resolved, if one was."""
+    def turns(self, checks_ledger: bool = False) -> Iterator[Iteration | None]:
+        """Run to the end; yield after every step the iteration that was resolved, if one was.
+
+        With ``checks_ledger`` each slot and row has one owner after every step.
+        """
         for (iteration,) in side_by_side(self):
+            if checks_ledger:
+                self.engine.scheduler.check_ledger()
             yield iteration
 
     def iterations(self) -> Iterator[Iteration]:
@@ -138,9 +143,8 @@ class Play:
 
     def run(self, checks_ledger: bool = False) -> "Play":
         """Run to the end."""
-        for _ in self.turns():
-            if checks_ledger:
-                self.engine.scheduler.check_ledger()
+        for _ in self.turns(checks_ledger):
+            pass
         return self
 
     def last_verify_input(self) -> VerifyInput:
@@ -152,10 +156,8 @@ class Play:
 
         One that was to be aborted may have a front of it.
         """
-        ids, may_abort = (
-            [one.request_id for one in self.finished],
-            {number for _, number in self.scenario.course.aborts},
-        )
+        ids = [one.request_id for one in self.finished]
+        may_abort = {number for _, number in self.scenario.course.aborts}
         require(ids == [*range(len(self.requests))], "requests that have ended", ids, f"all {len(self.requests)}")
         for request in self.finished:
             if request.request_id in may_abort and request.finish_reason is FinishReason.ABORT:
@@ -195,10 +197,14 @@ def require_in_step(
     for number, (wanted, got) in enumerate(side_by_side(expected, tried)):
         require((wanted is None) == (got is None), f"iteration {number}", got, wanted)
         if wanted is not None:
-            divergence = compare(number, expected.worker.phases(), tried.worker.phases())
-            if divergence is not None:
-                raise AssertionError(str(divergence))
+            require_none(compare(number, expected.worker.phases(), tried.worker.phases()))
         yield wanted, got
+
+
+def require_none(divergence: object) -> None:
+    """Raise AssertionError with what a divergence says, if there is one."""
+    if divergence is not None:
+        raise AssertionError(str(divergence))
 
 
 def drive(

@@ -105,8 +105,7 @@ MUTANTS = (
         """
         @@ fill_block_tokens in DflashSide.follow
         OWN-1754 Ahead, as many features as accepted drafts become KV.
-        - self._project(committed, pools)
-        + self._project(without_last_rows(committed, committed.ctx_lens > 1), pools)
+        - self._project(committed, pools) => self._project(without_last_rows(committed, committed.ctx_lens > 1), pools)
         @@ fill_block_tokens in DflashSide._committed
         OWN-1755 Ahead, a block starts with what follows the last root.
         - phase.bonus_tokens.astype(np.int64)

@@ -85,28 +85,22 @@ _MAPPED_TWICE = _starting_from(
     "topk_index if self._hot_token_id is None else self._map_hot(topk_index) % len(self._hot_token_id)"
 )
 
-_OF_EAGLE = (
-    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _extending(upside_down)),
-    ("OWN-2901", "The last of the layers stands in the places of all.", _extending(last_alone)),
-    ("OWN-2902", "The lowest of the layers is left out.", _extending(without_first)),
-    ("OWN-2903", "All layers but the last are those of the token before.", _extending(of_the_token_before)),
-    ("OWN-2904", "Proposals are mapped to the target's ids when kept, and again when used.", _MAPPED_TWICE),
-    ("OWN-2906", "A draft of hidden states starts with the candidates of the verify before.", _LATE_TOKENS),
-)
-
-_OF_TOKENS = (
-    ("OWN-2905", "A draft of tokens alone starts with the candidates of the verify before.", _LATE_TOKENS),
-    ("OWN-2907", "A draft of tokens alone starts with the candidates of its neighbour.", _OF_THE_NEIGHBOUR),
-)
-
-_OF_BLOCKS = (
-    ("OWN-1760", "The features of the target's layers arrive in the other order.", _projecting(upside_down)),
-    ("OWN-1761", "The features of the last of the layers stand in the places of all.", _projecting(last_alone)),
-    ("OWN-1762", "The features of all layers but the last are lost.", _projecting(last_without_others)),
-)
-
 MUTANTS = (
-    *mutants_of_sides("prepare_block_draft", ["dflash", "dflash_v2"], _OF_BLOCKS),
-    *mutants_of_sides("map_hot_tokens", [EAGLE_V2], _OF_EAGLE),
-    *mutants_of_sides("map_hot_tokens", ["standalone_v2"], _OF_TOKENS),
-)
+    *mutants_of_sides("prepare_block_draft", ["dflash", "dflash_v2"], (
+        ("OWN-1760", "The features of the target's layers arrive in the other order.", _projecting(upside_down)),
+        ("OWN-1761", "The features of the last of the layers stand in the places of all.", _projecting(last_alone)),
+        ("OWN-1762", "The features of all layers but the last are lost.", _projecting(last_without_others)),
+    )),
+    *mutants_of_sides("map_hot_tokens", [EAGLE_V2], (
+        ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _extending(upside_down)),
+        ("OWN-2901", "The last of the layers stands in the places of all.", _extending(last_alone)),
+        ("OWN-2902", "The lowest of the layers is left out.", _extending(without_first)),
+        ("OWN-2903", "All layers but the last are those of the token before.", _extending(of_the_token_before)),
+        ("OWN-2904", "Proposals are mapped to the target's ids when kept, and again when used.", _MAPPED_TWICE),
+        ("OWN-2906", "A draft of hidden states starts with the candidates of the verify before.", _LATE_TOKENS),
+    )),
+    *mutants_of_sides("map_hot_tokens", ["standalone_v2"], (
+        ("OWN-2905", "A draft of tokens alone starts with the candidates of the verify before.", _LATE_TOKENS),
+        ("OWN-2907", "A draft of tokens alone starts with the candidates of its neighbour.", _OF_THE_NEIGHBOUR),
+    )),
+)  # fmt: skip

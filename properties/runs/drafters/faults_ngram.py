@@ -18,18 +18,11 @@ _ONE_VERIFY_LATE = edited(
 )
 
 MUTANTS = (
-    *mutants_of_sides(
-        "NgramStore",
-        ["ngram"],
-        [
-            ("OWN-2100", "A text is inserted as it was after the verify before.", _ONE_VERIFY_LATE),
-            (
-                "OWN-2116",
-                "The counter of a request loses the drafts that were accepted after its end.",
-                with_facts(counts_only_output=True),
-            ),
-        ],
-    ),
+    *mutants_of_sides("NgramStore", ["ngram"], (
+        ("OWN-2100", "A text is inserted as it was after the verify before.", _ONE_VERIFY_LATE),
+        ("OWN-2116", "The counter of a request loses the drafts that were accepted after its end.",
+         with_facts(counts_only_output=True)),
+    )),
     *edits_of_sides(
         ["ngram"],
         """
@@ -104,4 +97,4 @@ MUTANTS = (
         """,
         replace=replace,
     ),
-)
+)  # fmt: skip

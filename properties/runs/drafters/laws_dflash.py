@@ -10,25 +10,19 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require_equal, state_of_runs
+from specsim.properties.laws.checks import require_equal, states_of_runs
 from specsim.properties.runs.play import Play, loop_on, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
-from specsim.simulation.memory import SlotRange
+from specsim.properties.runs.workers.laws_state import prefill_whole
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
 OPERATIONS = (
-    "prepare_block_draft",
-    "block_draft_metadata",
-    "organize_chain_draft_results",
-    "build_tree",
-    "verify_tree_greedy",
-    "create_extend_after_decode_spec_info",
-    "fill_block_tokens",
-    "remap_accepted_slots",
-    "truncate_at_stop",
+    *("prepare_block_draft", "block_draft_metadata", "organize_chain_draft_results", "build_tree"),
+    *("verify_tree_greedy", "create_extend_after_decode_spec_info"),
+    *("fill_block_tokens", "remap_accepted_slots", "truncate_at_stop"),
 )
 
 TOGETHER = 2
@@ -93,8 +87,7 @@ def blocks_stand_on_what_was_committed(backend: Backend, scenario: Scenario) -> 
 
 def _require_committed(play: Play, fresh: "_Fresh") -> None:
     """Run a play; raise AssertionError where it is not what the law says."""
-    for _ in play.turns():
-        play.engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         state = play.worker.state()
         for request in play.engine.scheduler.running:
             if request.output:
@@ -116,8 +109,7 @@ class _Fresh:
         """Raise AssertionError unless the draft has of a request what a prefill of its committed text leaves."""
         text, row = request.fill[: request.num_committed], request.row
         slots = np.arange(self._first, self._first + len(text))
-        self._worker.assign_slots([SlotRange(row=1, start=0, end=len(text), slots=tuple(slots.tolist()))])
-        self._worker.prefill([1], [PromptChunk.whole(text)])
+        prefill_whole(self._worker, text, self._first)
         expected = self._worker.state()
         own = state["req_to_token"][row, : len(text)]
         for layer, (got, wanted) in enumerate(zip(state["draft_kv"], expected["draft_kv"], strict=True)):
@@ -133,15 +125,8 @@ def _text_of(model: HashModel, arrival: Arrival) -> tuple[int, ...]:
     return (*arrival.prompt, *output[: ends[0] if ends else None])
 
 
-PROPERTIES = (
-    state_of_runs(
-        "dflash_engine",
-        blocks_stand_on_what_was_committed,
-        dflash_runs,
-        OPERATIONS,
-        "P48",
-        WORKERS,
-        least_examples=3,
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "dflash_engine",
+    (blocks_stand_on_what_was_committed, dflash_runs, OPERATIONS, "P48", {"least_examples": 3, "weight": 2}),
+    plays=WORKERS,
 )

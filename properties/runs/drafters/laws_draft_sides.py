@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.drafted import drafted_by
 from specsim.properties.runs.histories import VOCABULARY, scenarios, tree_scenarios
@@ -55,8 +55,11 @@ def _require_counted(play: Play) -> None:
     """Raise AssertionError where an output or a count is not what the law says."""
     play.require_outputs()
     for request in play.requests:
+        # NOTE: what follows a prompt goes on beyond the end of its request.
+        count = request.max_new_tokens + play.scenario.config.path_width
+        truth = [*request.prompt, *greedy_decode(play.scenario.model, request.prompt, count)]
         counted = request.counters.num_verifies, request.counters.num_accepted_drafts
-        wanted = _verified(play.scenario, request, _truth(play.scenario, request))
+        wanted = _verified(play.scenario, request, truth)
         require(counted == wanted, f"verifies and accepted drafts of request {request.request_id}", counted, wanted)
 
 
@@ -79,20 +82,8 @@ def _num_known(scenario: Scenario, following: Sequence[int]) -> int:
     return next(unknown, most)
 
 
-def _truth(scenario: Scenario, request: Request) -> list[int]:
-    """Return a prompt and what follows it, beyond the end of the request."""
-    count = request.max_new_tokens + scenario.config.path_width
-    return [*request.prompt, *greedy_decode(scenario.model, request.prompt, count)]
-
-
-PROPERTIES = (
-    state_of_runs(
-        "draft_sides_engine",
-        drafts_are_right_as_far_as_they_know,
-        sided_scenarios,
-        (*SPINE, "map_hot_tokens"),
-        "P06",
-        (*OF_EAGLE, "standalone_v1", "standalone_v2"),
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "draft_sides_engine",
+    (drafts_are_right_as_far_as_they_know, sided_scenarios, (*SPINE, "map_hot_tokens"), "P06", {"weight": 2}),
+    plays=(*OF_EAGLE, "standalone_v1", "standalone_v2"),
 )

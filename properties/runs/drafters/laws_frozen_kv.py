@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import AFTER_ALL, Arrival, Scenario, scenario_of
@@ -20,12 +20,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = (
-    "prepare_for_frozen_kv_draft",
-    "select_last_verified",
-    "frozen_kv_draft_forward",
-    "generate_attn_arg_prefill",
-    "filter_batch",
-    "merge_batch",
+    *("prepare_for_frozen_kv_draft", "select_last_verified", "frozen_kv_draft_forward"),
+    *("generate_attn_arg_prefill", "filter_batch", "merge_batch"),
 )
 SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""
@@ -60,10 +56,8 @@ def frozen_runs(draw: DrawFn) -> Scenario:
         promised=draw(st.sampled_from((Fraction(1), Fraction(0)))),
         has_prefix_cache=draw(st.booleans()),
     )
-    lengths, eos_token = (
-        [draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts],
-        draw(st.sampled_from((None, None, 5))),
-    )
+    lengths = [draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts]
+    eos_token = draw(st.sampled_from((None, None, 5)))
     is_last_late = draw(st.sampled_from((True, False)))
     arrivals = [
         Arrival(prompt, length, eos_token, AFTER_ALL if is_last_late and number == num_requests - 1 else 0)
@@ -111,8 +105,7 @@ def a_draft_does_not_see_its_neighbours(backend: Backend, scenario: Scenario) ->
 def a_draft_leaves_no_trace(backend: Backend, scenario: Scenario) -> None:
     """After every step every layer has position and token of all that is committed, however it was drafted."""
     for play in plays_of(scenario, backend):
-        for _ in play.turns():
-            play.engine.scheduler.check_ledger()
+        for _ in play.turns(checks_ledger=True):
             check_committed(play.engine)
 
 
@@ -128,11 +121,11 @@ def check_committed(engine: Engine) -> None:
         check_map(state, request)
 
 
-PROPERTIES = tuple(
-    state_of_runs("frozen_engine", law, frozen_runs, OPERATIONS, catalogue, WORKERS, least_examples=3)
-    for catalogue, law in (
-        ("P06", a_draft_over_committed_keys_loses_nothing),
-        ("P31", a_draft_does_not_see_its_neighbours),
-        ("P40", a_draft_leaves_no_trace),
-    )
+PROPERTIES = states_of_runs(
+    "frozen_engine",
+    (a_draft_over_committed_keys_loses_nothing, frozen_runs, OPERATIONS, "P06"),
+    (a_draft_does_not_see_its_neighbours, frozen_runs, OPERATIONS, "P31"),
+    (a_draft_leaves_no_trace, frozen_runs, OPERATIONS, "P40"),
+    plays=WORKERS,
+    least_examples=3,
 )

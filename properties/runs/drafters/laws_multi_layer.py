@@ -9,17 +9,16 @@ from hypothesis.strategies import DrawFn
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, states_of_runs
 from specsim.properties.runs.histories import SMALL_VOCABULARY
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
+from specsim.properties.runs.workers.laws_state import prefill_whole
 from specsim.reference.models import load_model
 from specsim.simulation.loops import loop_of
-from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.requests import PromptChunk
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
@@ -86,8 +85,7 @@ def _require_proposals(play: Play, fresh: "FreshPrefills") -> None:
     truths = [greedy_decode(play.scenario.model, one.prompt, one.max_new_tokens + num_steps + 1) for one in asked]
     known = [(0, 0, 0)] * len(asked)
     is_waiting = [True] * len(asked)
-    for _ in play.turns():
-        play.engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         for number, request in enumerate(asked):
             (num_before, verifies_before, retractions_before), truth = known[number], truths[number]
             output = request.output
@@ -137,21 +135,13 @@ class FreshPrefills:
         worker = loop_of("multi_layer_eagle_v2")(
             self._config, load_model(self._model), PoolSizes(length + 1, 2, length)
         )
-        worker.assign_slots([SlotRange(1, 0, length, tuple(range(1, length + 1)))])
-        worker.prefill([1], [PromptChunk.whole(list(text))])
+        prefill_whole(worker, list(text))
         proposed: list[int] = worker.state()["topk_index"][1].tolist()
         return proposed
 
 
-PROPERTIES = (
-    state_of_runs(
-        "multi_layer_engine",
-        drafts_are_those_of_a_fresh_prefill,
-        layered_runs,
-        OPERATIONS,
-        "P48",
-        WORKERS,
-        least_examples=4,
-        weight=2,
-    ),
+PROPERTIES = states_of_runs(
+    "multi_layer_engine",
+    (drafts_are_those_of_a_fresh_prefill, layered_runs, OPERATIONS, "P48", {"least_examples": 4, "weight": 2}),
+    plays=WORKERS,
 )

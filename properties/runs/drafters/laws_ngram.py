@@ -18,7 +18,7 @@ from specsim.properties.host.ngram.oracle import (
     created_nodes,
     merged_nodes,
 )
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -26,11 +26,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing
 
 OPERATIONS = (
-    "NgramStore",
-    "draft_with_corpora",
-    "reconstruct_indices_from_tree_mask",
-    "verify_tree_greedy",
-    "truncate_at_stop",
+    *("NgramStore", "draft_with_corpora", "reconstruct_indices_from_tree_mask"),
+    *("verify_tree_greedy", "truncate_at_stop"),
 )
 
 
@@ -124,10 +121,15 @@ def drafts_of_v2_are_those_of_all_that_was_said_a_verify_before(backend: Backend
     drafts_are_those_of_all_that_was_said(backend, scenario)
 
 
-PROPERTIES = tuple(
-    state_of_runs("ngram_engine", law, partial(ngram_runs, is_v1=is_v1), OPERATIONS, plays=(name,), least_examples=3)
-    for law, name, is_v1 in (
-        (drafts_are_those_of_all_that_was_said, "ngram", True),
-        (drafts_of_v2_are_those_of_all_that_was_said_a_verify_before, "ngram_v2", False),
-    )
+PROPERTIES = states_of_runs(
+    "ngram_engine",
+    (drafts_are_those_of_all_that_was_said, ngram_runs, OPERATIONS, "", {"plays": ("ngram",)}),
+    (
+        drafts_of_v2_are_those_of_all_that_was_said_a_verify_before,
+        partial(ngram_runs, is_v1=False),
+        OPERATIONS,
+        "",
+        {"plays": ("ngram_v2",)},
+    ),
+    least_examples=3,
 )

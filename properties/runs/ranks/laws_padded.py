@@ -14,7 +14,7 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, states_of_runs
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.drafted import V2_WORKERS, drafted_by
@@ -126,22 +126,6 @@ def ranks_between_layers_wait_for_others(backend: Backend, scenario: Scenario) -
     ranks_in_step_are_plain_runs(backend, scenario)
 
 
-class _NotedLayers:
-    """A model that notes which layers of its draft run, and is another model otherwise."""
-
-    def __init__(self, model: Any) -> None:
-        self.inner = model
-        self.layers: list[int] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def draft_layer(self, layer: int, *args: Any) -> Any:
-        """Run the window of a layer."""
-        self.layers.append(layer)
-        return self.inner.draft_layer(layer, *args)
-
-
 @dataclass
 class _OfRank:
     """What a rank came to: its requests, forwards by kind, draft layers, and of each forward its rows and those of all.
@@ -160,10 +144,14 @@ def _run_one(backend: Backend, scenario: Scenario, group: LocalGroup) -> _OfRank
     """Run one rank to the end."""
     play, padded = padded_play(scenario, backend)
     engine, ranks = play.engine, scenario.ranks
-    padded.inner = noted = _NotedLayers(padded.inner)
+    run_layer, layers = padded.inner.draft_layer, list[int]()
     wanted: list[tuple[ForwardKind, int]] = []
     asked = requests_of(scenario, group.rank)
-    came_to = _OfRank([], padded.forwards, noted.layers, [])
+    came_to = _OfRank([], padded.forwards, layers, [])
+
+    def draft_layer(layer: int, *args: Any) -> Any:
+        layers.append(layer)
+        return run_layer(layer, *args)
 
     def run_padding(kind: ForwardKind, num_tokens: int, width: int | None, layer: int = 0) -> None:
         came_to.num_apart += any(own is kind and of_own != layer for own, of_own in wanted)
@@ -187,7 +175,7 @@ def _run_one(backend: Backend, scenario: Scenario, group: LocalGroup) -> _OfRank
         for request in asked:
             engine.submit(request)
 
-    padded.agree, padded.look = agree, look
+    padded.agree, padded.look, padded.inner.draft_layer = agree, look, draft_layer
     if not is_late:
         submit()
     run_rank(engine, meeting)
@@ -251,9 +239,7 @@ def _between_layers(draw: st.DrawFn) -> Scenario:
     scenario, num_steps = draw(scenarios()), draw(st.sampled_from((3, 2, 4)))
     lasting = [replace(one, max_new_tokens=12, eos_token=None, step=0) for one in scenario.arrivals]
     scenario = scenario.having(
-        sizes=SpecConfig(1, num_steps, path_width(num_steps)),
-        arrivals=(*lasting, *lasting[:1])[:3],
-        max_batch=3,
+        sizes=SpecConfig(1, num_steps, path_width(num_steps)), arrivals=(*lasting, *lasting[:1])[:3], max_batch=3
     )
     run = drafted_by(draw(st.sampled_from(("multi_layer_eagle_v2", "multi_layer_eagle_v1"))), scenario)
     num_forwards = 1 + num_steps
@@ -270,35 +256,20 @@ def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     return dropping(scenario.having(arrivals=(*lasting, late), max_batch=len(lasting) + 1))
 
 
-_KINDS_OF_DRAFTS = (
-    ("multi_layer_eagle_v2", PoolKind.MHA),
-    ("dflash_v2", PoolKind.MHA),
-    ("eagle_v2", PoolKind.HYBRID),
-)
+_KINDS_OF_DRAFTS = (("multi_layer_eagle_v2", PoolKind.MHA), ("dflash_v2", PoolKind.MHA), ("eagle_v2", PoolKind.HYBRID))
 """Workers whose forwards have other rows than EAGLE's, and the pool in which a row is a request."""
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
 _OF_RANKS = (*_PADS, "Meeting", "plan_mlp_sync_batch")
 
-PROPERTIES = (
-    *(
-        state_of_runs("padded_engine", law, strategy, operations, number, plays=())
-        for law, strategy, operations, number in (
-            (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-            (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-            (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
-            (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
-            (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
-        )
-    ),
-    state_of_runs(
-        "padded_engine",
-        ranks_between_layers_wait_for_others,
-        _between_layers,
-        _OF_RANKS,
-        "P57",
-        plays=(),
-        tags=tags_of(Condition.LAYERS),
-    ),
+PROPERTIES = states_of_runs(
+    "padded_engine",
+    (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+    (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
+    (ranks_in_step_are_plain_runs, _ranked_runs, _OF_RANKS, "P57"),
+    (ranks_between_layers_wait_for_others, _between_layers, _OF_RANKS, "P57", {"tags": tags_of(Condition.LAYERS)}),
+    plays=(),
 )

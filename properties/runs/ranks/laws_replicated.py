@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.host.ranks.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.ranks.padded_runs import ends_of, padded_runs, waiting_of
 from specsim.properties.runs.scenario import Scenario
@@ -99,7 +99,9 @@ def _shared_runs(draw: st.DrawFn) -> Scenario:
     return draw(padded_runs(has_shares=False)).having(num_ranks=draw(st.integers(2, 3)))
 
 
-PROPERTIES = tuple(
-    state_of_runs("one_voice_engine", law, _shared_runs, ("OneVoiceModel",), "P57", plays=())
-    for law in (ranks_of_one_batch_commit_the_same, last_bits_of_ranks_change_no_output)
+PROPERTIES = states_of_runs(
+    "one_voice_engine",
+    (ranks_of_one_batch_commit_the_same, _shared_runs, ("OneVoiceModel",), "P57"),
+    (last_bits_of_ranks_change_no_output, _shared_runs, ("OneVoiceModel",), "P57"),
+    plays=(),
 )

@@ -15,10 +15,6 @@ from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken, mo
 
 States = tuple[HiddenState | None, ...]
 
-_REPORTED = "self._reported = tell(row, output, paths, verify_output.predict, choices, operations)"
-_REPORTED_OF_PROMPTS = "tell(after.row, after.output, paths, following, self._choices, self._operations)"
-_PROPOSALS = "proposals = side.facts.proposals(verify_input, widths)"
-
 
 def states_of(own: Sequence[ReportedToken]) -> States:
     """Return the state of each token that is reported of a request."""
@@ -108,29 +104,25 @@ def _of_the_next(reported: Reported) -> Reported:
     return (*reported[1:], *reported[:1])
 
 
-_OF_ANY = (
-    ("OWN-1392", "Scores are those of the next request.", reporting(_of_the_next)),
-    ("OWN-1395", "Of what an iteration accepts only the first token is reported.",
-     reporting(lambda reported: tuple(own[:1] for own in reported))),
-    ("OWN-1397", "Scores are those of the token before.", reporting(_one_late)),
-    ("OWN-3101", "States are one token early.", reporting(_one_token_early)),
-    ("OWN-3102", "States are one token late.", reporting(_one_token_late)),
-    ("OWN-3103", "States are those of the next request.", reporting(_of_neighbours)),
-    ("OWN-3104", "All tokens of an iteration have the state of its root.", reporting(_of_roots)),
-    ("OWN-3105", "States are a word too narrow.", reporting(_narrow)),
-)  # fmt: skip
-
-_OF_V1 = (
-    ("OWN-1368", "V1: scores are those of the next request.", reporting(_of_the_next)),
-    ("OWN-3109", "V1: states are those of the next request.", reporting(_of_neighbours)),
-    ("OWN-3110", "V1: states are one token early.", reporting(_one_token_early)),
-    ("OWN-3114", "V1: states are one token late.", reporting(_one_token_late)),
-    ("OWN-3115", "V1: states are those of the first request.", reporting(_of_the_first)),
-)
-
 MUTANTS = (
-    *mutants_of_loops("gather_output_logprobs", [EAGLE_V2], _OF_ANY),
-    *mutants_of_loops("gather_output_logprobs", [EAGLE_V1], _OF_V1),
+    *mutants_of_loops("gather_output_logprobs", [EAGLE_V2], (
+        ("OWN-1392", "Scores are those of the next request.", reporting(_of_the_next)),
+        ("OWN-1395", "Of what an iteration accepts only the first token is reported.",
+         reporting(lambda reported: tuple(own[:1] for own in reported))),
+        ("OWN-1397", "Scores are those of the token before.", reporting(_one_late)),
+        ("OWN-3101", "States are one token early.", reporting(_one_token_early)),
+        ("OWN-3102", "States are one token late.", reporting(_one_token_late)),
+        ("OWN-3103", "States are those of the next request.", reporting(_of_neighbours)),
+        ("OWN-3104", "All tokens of an iteration have the state of its root.", reporting(_of_roots)),
+        ("OWN-3105", "States are a word too narrow.", reporting(_narrow)),
+    )),
+    *mutants_of_loops("gather_output_logprobs", [EAGLE_V1], (
+        ("OWN-1368", "V1: scores are those of the next request.", reporting(_of_the_next)),
+        ("OWN-3109", "V1: states are those of the next request.", reporting(_of_neighbours)),
+        ("OWN-3110", "V1: states are one token early.", reporting(_one_token_early)),
+        ("OWN-3114", "V1: states are one token late.", reporting(_one_token_late)),
+        ("OWN-3115", "V1: states are those of the first request.", reporting(_of_the_first)),
+    )),
     *edits_of_loops(
         [EAGLE_V2],
         """
@@ -220,4 +212,4 @@ MUTANTS = (
         + self._reported = tuple(own[:count] for own, count in zip(self._reported, kept, strict=True))
         """,
     ),
-)
+)  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import state_of_runs
+from specsim.properties.laws.checks import states_of_runs
 from specsim.properties.runs.histories import VOCABULARY, tree_scenarios
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.reports.reported import check_reported
@@ -146,16 +146,14 @@ def schedules_that_hand(draw: DrawFn) -> Scenario:
 ROOM = 80
 """Slots in which three more requests of these runs find place."""
 
+_GATHERED, _COMPACTED = "gather_output_logprobs", "compact_accepted_to_front"
+
 PROPERTIES = (
-    state_of_runs(
-        "logprobs_engine", tokens_are_told_of_as_plain_decoding_would, reported_runs, ("gather_output_logprobs",), "P28"
+    *states_of_runs(
+        "logprobs_engine", (tokens_are_told_of_as_plain_decoding_would, reported_runs, (_GATHERED,), "P28")
     ),
-    state_of_runs(
+    *states_of_runs(
         "states_engine",
-        hidden_states_are_those_of_plain_decoding,
-        handed_runs,
-        ("gather_output_logprobs", "compact_accepted_to_front"),
-        "P28",
-        weight=2,
+        (hidden_states_are_those_of_plain_decoding, handed_runs, (_GATHERED, _COMPACTED), "P28", {"weight": 2}),
     ),
 )

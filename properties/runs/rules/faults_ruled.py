@@ -13,7 +13,6 @@ from specsim.properties.mutants.edits import edited
 from specsim.properties.mutants.record import Function, mutants_of_loops, overriding
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.outputs import OutputRows
-from specsim.reference.worker.v2 import ReferenceWorker
 
 Choices = Sequence[TokenChoice]
 
@@ -31,32 +30,6 @@ def _commit_late(
             before, one = np.arange(len(tokens), dtype=np.int32)[None], np.array([number], dtype=np.int64)
             correct(rows, one, [choice], before, np.array(tokens, np.int32), operations)
         pending[number] = predict[path[path >= 0]].tolist()
-
-
-class HastyRows(OutputRows):
-    """Starts a row when its request is admitted, and not again when its prompt is through."""
-
-    def start(self, row: Array, choices: Choices, vocab_size: int) -> None:
-        """Start nothing any more."""
-        self._allocate(vocab_size)
-
-    def start_now(self, row: Array, choices: Choices, vocab_size: int) -> None:
-        """Start a row at its admission."""
-        super().start(row, choices, vocab_size)
-
-
-class HastyWorker(ReferenceWorker):
-    """Starts rows when choices are assigned: what a late launch of the last owner accepts is committed after it."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._rows = HastyRows(self.sizes.num_rows)
-        self._choices.outputs = self._rows
-
-    def assign_choices(self, rows: Sequence[int], choices: Choices) -> None:
-        """Keep how tokens are chosen, and start their rows."""
-        super().assign_choices(rows, choices)
-        self._rows.start_now(np.array(rows), choices, self.model.description.vocab_size)
 
 
 def _with_rows(inject: Callable[[Any], Any]) -> Callable[[type[Loop]], Any]:
@@ -102,40 +75,47 @@ _RULES_STAY = edited(
     replace=replace,
 )
 
+_ROWS_START_EARLY = edited(
+    _ASSIGNED,
+    f"""
+    {_ASSIGNED}
+    known = self._choices.outputs
+    type(known).start(known, np.array(rows), choices, self.model.description.vocab_size)
+    known.start = lambda row, choices, vocab_size: known._allocate(vocab_size)
+    """,
+    within=Loop.assign_choices,
+)
+
 _PAIRS = "zip(row.tolist(), choices, strict=True)"
 
-_OF_ROWS = (
-    ("OWN-2760", "A request that comes back starts as if it had output nothing.", _starting("[]")),
-    ("OWN-2761", "A row goes on from what it knows of its owner before.",
-     _with_rows(edited(_PAIRS, f"[one for one in {_PAIRS} if not self.known['num_output_tokens'][one[0]]]",
-                       within="OutputRows.start"))),
-    ("OWN-2762", "When a request joins, everybody's output is forgotten.",
-     _with_rows(edited("self._allocate(vocab_size)", "self.known = {}\nself._allocate(vocab_size)",
-                       within="OutputRows.start"))),
-    ("OWN-2763", "What was accepted counts one verify late.", _with_rows(overriding(commit=_commit_late))),
-    ("OWN-2764", "What was drafted counts, accepted or not.",
-     _committing("accept_index",
-                 "np.where(accept_index[:, :1] >= 0, np.arange(accept_index.shape[1]) "
-                 "+ np.arange(len(row))[:, None] * (len(predict) // max(len(row), 1)), -1).astype(np.int32)")),
-    ("OWN-2765", "The token after a prompt does not count.",
-     _committing("any_rules(choices)", "any_rules(choices) and accept_index.shape[1] > 1")),
-    ("OWN-2766", "A request is ruled by what its neighbour has output.",
-     _with_rows(edited("values[row]", "values[np.roll(row, 1)]", within="OutputRows.of"))),
-    ("OWN-2767", "Tokens count in the rows of places in the batch.",
-     _committing("row", "np.arange(1, len(row) + 1, dtype=np.int64)")),
-    ("OWN-2772", "What a request that comes back has output counts twice.", _starting("[*choice.output] * 2")),
-    ("OWN-2773", "The last token of a request that comes back does not count.", _starting("[*choice.output[:-1]]")),
-)  # fmt: skip
-
-_OF_WORKERS = (
-    ("OWN-2768", "Rows start at the admission, before late launches are through.", lambda loop: HastyWorker),
-    ("OWN-2769", "Tokens of the prompt count.", _counting_of_prompts("tuple(chunk.prompt)")),
-    ("OWN-2770", "The last token of the prompt counts.",
-     _counting_of_prompts("choice.output or tuple(chunk.prompt[-1:])")),
-    ("OWN-2771", "A request without rules has those of its row's last owner.", _RULES_STAY),
-)  # fmt: skip
-
 MUTANTS = (
-    *mutants_of_loops("commit_output_tokens", [EAGLE_V1, EAGLE_V2], _OF_ROWS),
-    *mutants_of_loops("commit_output_tokens", [EAGLE_V2], _OF_WORKERS),
-)
+    *mutants_of_loops("commit_output_tokens", [EAGLE_V1, EAGLE_V2], (
+        ("OWN-2760", "A request that comes back starts as if it had output nothing.", _starting("[]")),
+        ("OWN-2761", "A row goes on from what it knows of its owner before.",
+         _with_rows(edited(_PAIRS, f"[one for one in {_PAIRS} if not self.known['num_output_tokens'][one[0]]]",
+                           within="OutputRows.start"))),
+        ("OWN-2762", "When a request joins, everybody's output is forgotten.",
+         _with_rows(edited("self._allocate(vocab_size)", "self.known = {}\nself._allocate(vocab_size)",
+                           within="OutputRows.start"))),
+        ("OWN-2763", "What was accepted counts one verify late.", _with_rows(overriding(commit=_commit_late))),
+        ("OWN-2764", "What was drafted counts, accepted or not.",
+         _committing("accept_index",
+                     "np.where(accept_index[:, :1] >= 0, np.arange(accept_index.shape[1]) "
+                     "+ np.arange(len(row))[:, None] * (len(predict) // max(len(row), 1)), -1).astype(np.int32)")),
+        ("OWN-2765", "The token after a prompt does not count.",
+         _committing("any_rules(choices)", "any_rules(choices) and accept_index.shape[1] > 1")),
+        ("OWN-2766", "A request is ruled by what its neighbour has output.",
+         _with_rows(edited("values[row]", "values[np.roll(row, 1)]", within="OutputRows.of"))),
+        ("OWN-2767", "Tokens count in the rows of places in the batch.",
+         _committing("row", "np.arange(1, len(row) + 1, dtype=np.int64)")),
+        ("OWN-2772", "What a request that comes back has output counts twice.", _starting("[*choice.output] * 2")),
+        ("OWN-2773", "The last token of a request that comes back does not count.", _starting("[*choice.output[:-1]]")),
+    )),
+    *mutants_of_loops("commit_output_tokens", [EAGLE_V2], (
+        ("OWN-2768", "Rows start at the admission, before late launches are through.", _ROWS_START_EARLY),
+        ("OWN-2769", "Tokens of the prompt count.", _counting_of_prompts("tuple(chunk.prompt)")),
+        ("OWN-2770", "The last token of the prompt counts.",
+         _counting_of_prompts("choice.output or tuple(chunk.prompt[-1:])")),
+        ("OWN-2771", "A request without rules has those of its row's last owner.", _RULES_STAY),
+    )),
+)  # fmt: skip

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.choices import Shifted
 from specsim.properties.runs.histories import automata, trees_or_any_scenario
 from specsim.properties.runs.play import Play
@@ -54,7 +54,8 @@ def matchers_read_the_output_and_nothing_else(backend: Backend, scenario: Scenar
             require(got == expected, f"states of the matcher of request {request.request_id}", got, expected)
 
 
-PROPERTIES = (
-    state_of_runs("constrained_engine", constrained_output_is_that_of_plain_decoding, constrained_runs, _WALKED, "P01"),
-    state_of_runs("constrained_engine", matchers_read_the_output_and_nothing_else, constrained_runs, _READ, "P53"),
+PROPERTIES = states_of_runs(
+    "constrained_engine",
+    (constrained_output_is_that_of_plain_decoding, constrained_runs, _WALKED, "P01"),
+    (matchers_read_the_output_and_nothing_else, constrained_runs, _READ, "P53"),
 )

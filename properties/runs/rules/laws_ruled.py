@@ -10,7 +10,7 @@ from specsim.conformance.backend import Backend
 from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row
-from specsim.properties.laws.checks import require_present, state_of_runs
+from specsim.properties.laws.checks import require_present, states_of_runs
 from specsim.properties.runs.histories import arrivals, trees_or_any_scenario
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.sampling.laws_sampled import lawful_runs, require_law, with_first
@@ -179,15 +179,11 @@ def sampled_runs(draw: st.DrawFn) -> Scenario:
     return with_first(scenario, logit_rules=rules)
 
 
-PROPERTIES = (
-    state_of_runs("ruled_engine", ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),
-    state_of_runs(
-        "ruled_engine",
-        engine_emits_the_law_of_its_rules,
-        sampled_runs,
-        ("generate_coins", "verify_tree_sampled_from_logits", *_CALLED),
-        "P03",
-        plays=(),
-    ),
-    state_of_runs("ruled_engine", rows_are_handed_on_without_what_they_knew, handed_on_runs, _CALLED, "P15"),
+_DRAWN = ("generate_coins", "verify_tree_sampled_from_logits", *_CALLED)
+
+PROPERTIES = states_of_runs(
+    "ruled_engine",
+    (ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),
+    (engine_emits_the_law_of_its_rules, sampled_runs, _DRAWN, "P03", {"plays": ()}),
+    (rows_are_handed_on_without_what_they_knew, handed_on_runs, _CALLED, "P15"),
 )

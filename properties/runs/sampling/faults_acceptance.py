@@ -9,34 +9,32 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, load
 from specsim.host.acceptance import Acceptance
-from specsim.properties.mutants.record import Function, Mutant, in_loops, mutants_of_loops, unchanged, with_arguments
+from specsim.properties.mutants.record import Function, Mutant, mutants_of_loops, with_arguments
 from specsim.properties.operations.acceptance import faults_chain_blocks as chain_blocks
 from specsim.properties.operations.sampled_verify import faults as sampled_verify
 from specsim.simulation.worker import Worker
 
-_DRAW, _BLOCK = "sample_target_predict", "chain_block_verification"
+_DRAW, _BLOCK, _LOOPS = "sample_target_predict", "chain_block_verification", (EAGLE_V1, EAGLE_V2)
 
 
-def _in_workers(number: str, operation: str, summary: str, **faults: Callable[[Function], Function]) -> Mutant:
-    """Return the mutant whose workers, of either kind, call faulty operations."""
+def _calling(name: str, fault: Callable[[Function], Function]) -> Callable[[Any], Callable[..., Worker]]:
+    """Inject a faulty operation that a loop calls."""
 
     def inject(loop: Any) -> Callable[..., Worker]:
         backend = load("specsim.reference")
-        for name, fault in faults.items():
-            backend = backend.with_function(name, fault(backend.functions[name]), "faulty")
-        return partial(loop, operations=backend)
+        return partial(loop, operations=backend.with_function(name, fault(backend.functions[name]), "faulty"))
 
-    return Mutant(number, operation, summary, unchanged, **in_loops(inject, EAGLE_V1, EAGLE_V2))
+    return inject
 
 
 def _also_in_workers(first: int, mutants: tuple[Mutant, ...], *numbers: int) -> tuple[Mutant, ...]:
     """Return mutants of workers, numbered on from the first, that have the faults of mutants of operations."""
     known = {mutant.id: mutant for mutant in mutants}
-    chosen = [known[f"OWN-{number}"] for number in numbers]
-    return tuple(
-        _in_workers(f"OWN-{place}", one.operation, f"Workers alone: {one.summary}", **{one.operation: one.inject})
-        for place, one in enumerate(chosen, first)
-    )
+    found: list[Mutant] = []
+    for place, one in enumerate((known[f"OWN-{number}"] for number in numbers), first):
+        fault = f"OWN-{place}", f"Workers alone: {one.summary}", _calling(one.operation, one.inject)
+        found += mutants_of_loops(one.operation, _LOOPS, [fault])
+    return tuple(found)
 
 
 def _first_columns(positions: Array) -> Array:
@@ -60,29 +58,17 @@ def _token_by_token(loop: Any) -> Callable[..., Worker]:
 
 MUTANTS = (
     *_also_in_workers(4360, sampled_verify.MUTANTS, 4200, 4201, 4202, 4203, 4204, 4205, 4206, 4207, 4208, 4210, 4214),
-    _in_workers(
-        "OWN-4371",
-        _DRAW,
-        "Every node has the position of its root.",
-        **{_DRAW: with_arguments(positions=_first_columns)},
-    ),
-    _in_workers("OWN-4372", _DRAW, "The key has the number of the step.", **{_DRAW: _number_of_the_call()}),
+    *mutants_of_loops(_DRAW, _LOOPS, (
+        ("OWN-4371", "Every node has the position of its root.",
+         _calling(_DRAW, with_arguments(positions=_first_columns))),
+        ("OWN-4372", "The key has the number of the step.", _calling(_DRAW, _number_of_the_call())),
+    )),
     *_also_in_workers(4373, chain_blocks.MUTANTS, 4300, 4301, 4311, 4316, 4317, 4318),
-    _in_workers(
-        "OWN-4379",
-        _BLOCK,
-        "The rows of a chain begin after its first draft.",
-        **{_BLOCK: with_arguments(target_probs=lambda rows: np.roll(rows, -1, axis=0))},
-    ),
-    _in_workers(
-        "OWN-4380",
-        _BLOCK,
-        "Coins of blocks follow the row of the batch.",
-        generate_coins=with_arguments(seeds=lambda seeds: np.arange(len(seeds), dtype=np.int64)),
-    ),
-    *mutants_of_loops(
-        _BLOCK,
-        [EAGLE_V1, EAGLE_V2],
-        [("OWN-4381", "V1 judges the drafts of a block one by one.", _token_by_token)],
-    ),
-)
+    *mutants_of_loops(_BLOCK, _LOOPS, (
+        ("OWN-4379", "The rows of a chain begin after its first draft.",
+         _calling(_BLOCK, with_arguments(target_probs=lambda rows: np.roll(rows, -1, axis=0)))),
+        ("OWN-4380", "Coins of blocks follow the row of the batch.",
+         _calling("generate_coins", with_arguments(seeds=lambda seeds: np.arange(len(seeds), dtype=np.int64)))),
+        ("OWN-4381", "V1 judges the drafts of a block one by one.", _token_by_token),
+    )),
+)  # fmt: skip

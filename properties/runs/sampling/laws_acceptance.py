@@ -9,7 +9,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.host.acceptance import Acceptance
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.play import Play, parts_of
 from specsim.properties.runs.sampling.laws_sampled import (
     TREES,
@@ -145,24 +145,16 @@ def ruled_runs(draw: st.DrawFn) -> Scenario:
 
 _BLOCKS = (COINS, "hash_sampling_logits", ROWS, BLOCKS)
 
+_CONSTRAINED = (*_BLOCKS, "apply_logit_processors", "traverse_tree")
+
 PROPERTIES = (
-    state_of_runs("acceptance_engine", blocks_emit_the_autoregressive_law, lawful_blocks, _BLOCKS, "P03", plays=()),
-    state_of_runs(
+    *states_of_runs(
         "acceptance_engine",
-        blocks_emit_the_law_of_a_grammar,
-        constrained_blocks,
-        (*_BLOCKS, "apply_logit_processors", "traverse_tree"),
-        "P03",
+        (blocks_emit_the_autoregressive_law, lawful_blocks, _BLOCKS, "P03"),
+        (blocks_emit_the_law_of_a_grammar, constrained_blocks, _CONSTRAINED, "P03"),
+        # NOTE: a worker has no parameter for a rule unless it says so; the reference's loop runs in place of others.
+        (no_form_of_a_run_changes_what_a_seed_draws, ruled_runs, (*_BLOCKS, DRAW, WALK), "P10"),
         plays=(),
     ),
-    # NOTE: a worker has no parameter for a rule unless it says so; the reference's loop runs in the place of others.
-    state_of_runs(
-        "acceptance_engine",
-        no_form_of_a_run_changes_what_a_seed_draws,
-        ruled_runs,
-        (*_BLOCKS, "sample_target_predict", "verify_tree_greedy"),
-        "P10",
-        plays=(),
-    ),
-    state_of_runs("drawn_engine", drafts_change_no_draw, drawn_runs, (DRAW, WALK), "P10", plays=()),
+    *states_of_runs("drawn_engine", (drafts_change_no_draw, drawn_runs, (DRAW, WALK), "P10"), plays=()),
 )

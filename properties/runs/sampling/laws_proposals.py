@@ -21,7 +21,6 @@ from specsim.properties.composite import composite
 from specsim.properties.distribution import (
     EVERYTHING,
     NOTHING,
-    Distribution,
     Outcome,
     Row,
     autoregressive,
@@ -41,7 +40,7 @@ from specsim.properties.runs.drafted import ALL_WORKERS, drafted_by
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.sampling.laws_sampled import sampled_scenario
 from specsim.properties.runs.sampling.sampled_law import HALVING
-from specsim.properties.runs.sampling.sampled_runs import Forks, Scripted, every_script, forks_of
+from specsim.properties.runs.sampling.sampled_runs import Forks, Run, Scripted, every_run, forks_of, total
 from specsim.properties.runs.sampling.steered import TREES, scene_of
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.strategies.arrays import Array
@@ -165,23 +164,6 @@ class Proposing(Scripted):
         return verified._replace(predict=predict, accept_index=path, num_accepted_drafts=count)
 
 
-def law_of_proposing(
-    make: Callable[[tuple[int, ...], Known], Proposing], run: Callable[[Proposing], Outcome]
-) -> Distribution:
-    """Return the exact law of what ``run`` returns, which plays an engine on the operations that it gets."""
-    law: Distribution = {}
-    known: Known = {}
-
-    def play(script: tuple[int, ...]) -> Proposing:
-        proposing = make(script, known)
-        outcome = run(proposing)
-        law[outcome] = law.get(outcome, NOTHING) + proposing.weight
-        return proposing
-
-    every_script(play)
-    return law
-
-
 SIZES = ((2, 1, 3), (2, 2, 3), (3, 1, 2), (3, 2, 2), (4, 2, 2))
 """Tokens of the target, drafts, and tokens of the output."""
 
@@ -208,7 +190,9 @@ def require_law_of_drawn(backend: Backend, scenario: Scenario, rule: ChainRule, 
     hot, num_tokens = model.hot_token_id, first.max_new_tokens
     token_ids = range(model.vocab_size) if hot is None else hot.tolist()
 
-    def make(script: tuple[int, ...], known: Known) -> Proposing:
+    known: Known = {}
+
+    def make(script: tuple[int, ...]) -> Proposing:
         return Proposing(reference, script, backend, rule, token_ids, model.vocab_size, num_tokens, known, hand_over)
 
     def emitted(operations: Proposing) -> Outcome:
@@ -218,7 +202,8 @@ def require_law_of_drawn(backend: Backend, scenario: Scenario, rule: ChainRule, 
         return next_shares(model, [*first.prompt, *tokens])
 
     what = f"law of prompt {list(first.prompt)} on {scenario.worker_name}, drafts drawn, {rule.operation}, {model}"
-    require_same_law(what, law_of_proposing(make, emitted), autoregressive(row_after, num_tokens))
+    law = total([Run(outcome, one.weight, ()) for outcome, one in every_run(make, emitted)])
+    require_same_law(what, law, autoregressive(row_after, num_tokens))
 
 
 @composite

@@ -12,10 +12,9 @@ from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.laws.frequencies import sequential_law
 from specsim.properties.laws.sampling_cells import slack_from_logits
-from specsim.properties.property import OF_EAGLE
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.choices import Automaton, Shifted
@@ -24,7 +23,7 @@ from specsim.properties.runs.play import Play, parts_of, require_decoded_alone
 from specsim.properties.runs.sampling.sampled_law import HALVING
 from specsim.properties.runs.sampling.sampled_runs import Watched, law_of_runs
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
@@ -179,9 +178,8 @@ def sampled_requests_come_back_in_chunks(backend: Backend, scenario: Scenario) -
     """
     play = Play(scenario, backend)
     known: dict[int, list[int]] = {}
-    for _ in play.turns():
+    for _ in play.turns(checks_ledger=True):
         scheduler, state = play.engine.scheduler, play.worker.state()
-        scheduler.check_ledger()
         _report_resumed(scheduler.holders)
         for request in play.requests:
             before = known.get(request.request_id, [])
@@ -189,8 +187,7 @@ def sampled_requests_come_back_in_chunks(backend: Backend, scenario: Scenario) -
             require(kept == before, f"output of request {request.request_id} after a retraction", kept, before)
             known[request.request_id] = list(request.output)
         for request in scheduler.running:
-            for name, tags in zip(tagged_pools(backend), expected_tags(scenario.model, request.fill), strict=False):
-                check_tags(name, state[name], request, tags)
+            check_texts(tagged_pools(backend), state, scenario.model, request)
         for request in [*scheduler.running]:
             if not request.num_retractions and len(request.output) > 2 * SHORT_CHUNK:
                 scheduler.retract(request)
@@ -287,26 +284,15 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
 
 CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
 
-PROPERTIES = (
+_TAGS = tags_of(Condition.SAMPLED_CHUNK)
+
+PROPERTIES = states_of_runs(
+    "sampled_engine",
     # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-    *(
-        state_of_runs(
-            "sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ()
-        )
-        for law, strategy, catalogue, called in (
-            (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
-            (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
-            (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
-            (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
-            (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
-        )
-    ),
-    state_of_runs(
-        "sampled_engine",
-        sampled_requests_come_back_in_chunks,
-        resumed_runs,
-        OPERATIONS,
-        "P55",
-        tags=tags_of(Condition.SAMPLED_CHUNK),
-    ),
+    (engine_emits_the_autoregressive_law, lawful_runs, OPERATIONS, "P03", {"plays": ()}),
+    (engine_emits_the_law_of_its_grammar, constrained_runs, CONSTRAINED, "P03", {"plays": ()}),
+    (sampled_output_follows_its_seed, seeded_runs, OPERATIONS, "P10"),
+    (both_workers_sample_alike, seeded_runs, OPERATIONS, "P10"),
+    (requests_draw_different_coins, seeded_runs, OPERATIONS, "P09"),
+    (sampled_requests_come_back_in_chunks, resumed_runs, OPERATIONS, "P55", {"tags": _TAGS}),
 )

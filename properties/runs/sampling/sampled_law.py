@@ -32,11 +32,7 @@ DRAW, WALK = "sample_target_predict", "verify_tree_greedy"
 
 
 def drawn_alone(
-    operations: CallsByName,
-    model: HashModel,
-    prompt: Sequence[int],
-    sampling: SamplingParameters,
-    num_tokens: int,
+    operations: CallsByName, model: HashModel, prompt: Sequence[int], sampling: SamplingParameters, num_tokens: int
 ) -> list[int]:
     """Return what a request outputs whose target draws one token after another."""
     text = list(prompt)
@@ -151,20 +147,14 @@ def law_of(
         The sizes of its drafts.
     """
     sampled = Sampled(model, tuple(prompt), sampling=sampling)
-    slack = slack_from_logits(model.vocab_size)
+    operations, slack = Completed(ORACLE, ORACLE), slack_from_logits(model.vocab_size)
     return law_of_runs(
-        Completed(ORACLE, ORACLE),
-        lambda watched: sampled.play(_engine_of(make_worker, config, sampled, watched))[0],
-        slack,
+        operations, lambda watched: sampled.play(_engine_of(make_worker, config, sampled, watched))[0], slack
     )
 
 
 def _engine_of(
-    make_worker: Callable[..., Any],
-    config: SpecConfig,
-    sampled: Sampled,
-    operations: CallsByName,
-    num_seeds: int = 1,
+    make_worker: Callable[..., Any], config: SpecConfig, sampled: Sampled, operations: CallsByName, num_seeds: int = 1
 ) -> Engine:
     """Return an engine of two rows around a worker on some operations."""
     arrivals = [Arrival(tuple(one.prompt), one.max_new_tokens) for one in sampled.requests(num_seeds)]

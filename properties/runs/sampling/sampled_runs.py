@@ -5,11 +5,12 @@ of their cells are tried in one call, cells of equal outcome are one choice, and
 ``forks_of`` says what one verify can output, and ``seeds_of`` which seeds of a request lead there.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ from specsim.properties.distribution import (
     enumerate_cells,
 )
 from specsim.properties.runs.sampling.steered import BLOCKS, TREES, Steered, SteeredBlock, SteeredTree
+
+ScriptedT = TypeVar("ScriptedT", bound="Scripted")
 
 NEITHER = -1
 """The place of coins so near an edge that an implementation which rounds may decide either way."""
@@ -278,29 +281,21 @@ def law_of_runs(operations: Backend | Completed, run: Callable[[Watched], Outcom
 
 
 def all_runs(
-    operations: Backend | Completed,
-    run: Callable[[Watched], Outcome],
-    slack: Fraction,
-    counted: range | None = None,
+    operations: Backend | Completed, run: Callable[[Watched], Outcome], slack: Fraction, counted: range | None = None
 ) -> list[Run]:
     """Return every way in which ``run`` can go, which plays a whole engine on the operations that it gets."""
-    runs: list[Run] = []
-    known: Known = {}
-
-    def play(script: tuple[int, ...]) -> Watched:
-        watched = Watched(operations, script, slack, known=known, counted=counted)
-        runs.append(Run(run(watched), watched.weight, tuple(watched.turns)))
-        return watched
-
-    every_script(play)
-    return runs
+    watch = partial(Watched, operations, slack=slack, known={}, counted=counted)
+    return [Run(outcome, one.weight, tuple(one.turns)) for outcome, one in every_run(watch, run)]
 
 
-def every_script(play: Callable[[tuple[int, ...]], Any]) -> None:
-    """Play every sequence of choices; ``play`` returns what has ``taken`` and ``widths`` of those that it met."""
+def every_run(
+    make: Callable[[tuple[int, ...]], ScriptedT], run: Callable[[ScriptedT], Outcome]
+) -> Iterator[tuple[Outcome, ScriptedT]]:
+    """Yield what ``run`` returns on the operations that ``make`` makes of every sequence of choices, and these."""
     pending: list[tuple[int, ...]] = [()]
     while pending:
         script = pending.pop()
-        played = play(script)
+        played = make(script)
+        yield run(played), played
         for depth in range(len(script), len(played.taken)):
             pending += [(*played.taken[:depth], other) for other in range(1, played.widths[depth])]

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import isinf
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,53 +27,21 @@ from specsim.topology import Topology
 TREES = "verify_tree_sampled_from_logits"
 BLOCKS = BLOCK_SAMPLER
 OF_REQUESTS = (
-    "candidates",
-    "retrieve_next_token",
-    "retrieve_next_sibling",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "threshold_single",
-    "threshold_acc",
+    *("candidates", "retrieve_next_token", "retrieve_next_sibling"),
+    *("temperature", "top_k", "top_p", "min_p", "threshold_single", "threshold_acc"),
 )
-
-
-class Steered(Protocol):
-    """A verify of a batch, of which the coins of one request are chosen."""
-
-    @property
-    def request(self) -> int:
-        """The place of the request in its batch."""
-
-    @property
-    def key(self) -> Hashable:
-        """The drafts of the request and the exact rows of the target: verifies of equal ones can output the same."""
-
-    @property
-    def num_coins(self) -> int:
-        """The coins of the request, the final one included."""
-
-    def axes(self) -> list[tuple[Cell, ...]]:
-        """Return the cells of each coin."""
-
-    def outcomes(self, operations: CallsByName, coins: Coins) -> list[Outcome]:
-        """Verify the request by itself, once a row of coins."""
-
-    def with_coins(self, coins: Coins) -> dict[str, Any]:
-        """Return the arguments of the batch with these coins of the request."""
 
 
 @dataclass(frozen=True)
 class SteeredTree:
-    """A verify of trees from logits."""
+    """A verify of trees from logits, of which the coins of one request of the batch are chosen."""
 
     arguments: Mapping[str, Any]
     request: int
 
     @property
     def key(self) -> TreeScene:
-        """The tree of the request, with the exact rows of its whole-number logits."""
+        """The tree of the request, with the exact rows of its whole-number logits: equal ones can output the same."""
         return scene_of(self.arguments, self.request)
 
     @property
@@ -104,7 +72,7 @@ class SteeredTree:
 
 @dataclass(frozen=True)
 class SteeredBlock:
-    """A verify of chains as blocks; ``rows`` are the arguments of the call that made the target's rows of logits."""
+    """The same of chains as blocks; ``rows`` are the arguments of the call that made the target's rows of logits."""
 
     arguments: Mapping[str, Any]
     rows: Mapping[str, Any]
@@ -112,7 +80,7 @@ class SteeredBlock:
 
     @property
     def key(self) -> Hashable:
-        """The drafts of the chain and its rows."""
+        """The drafts of the chain and its rows: verifies of equal ones can output the same."""
         scene = self.scene
         return scene.certain, tuple(scene.target.values()), scene.num_padding
 
@@ -159,6 +127,9 @@ class SteeredBlock:
     def _bounds(self) -> tuple[int, int]:
         first, last = self.arguments["cu_num_drafts"][self.request : self.request + 2].tolist()
         return first, last
+
+
+Steered = SteeredTree | SteeredBlock
 
 
 def _with_coins(arguments: Mapping[str, Any], place: int | slice, request: int, coins: Coins) -> dict[str, Any]:

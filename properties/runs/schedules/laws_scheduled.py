@@ -11,33 +11,20 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import count_drafts, path_width
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.histories import tagged_pools
 from specsim.properties.runs.play import Play, require_same
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.scheduled_runs import aborted_runs, overlapped_runs, scheduled_runs
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.runs.workers.laws_tokens import require_all_free
 
 DECISIONS = (
-    "chunk_length",
-    "is_late",
-    "stream_edges",
-    "truncate_at_stop",
-    "SlotAllocator",
-    "PageAllocator",
-    "RowAllocator",
-    "RadixCache",
-    "admit_request",
-    "allocate_chunk",
-    "make_room",
-    "new_tokens_required_next_decode",
-    "owned_length",
-    "prepare_for_decode",
-    "publish_prefix",
-    "release_finished",
-    "release_retracted",
+    *("chunk_length", "is_late", "stream_edges", "truncate_at_stop"),
+    *("SlotAllocator", "PageAllocator", "RowAllocator", "RadixCache"),
+    *("admit_request", "allocate_chunk", "make_room", "new_tokens_required_next_decode", "owned_length"),
+    *("prepare_for_decode", "publish_prefix", "release_finished", "release_retracted"),
 )
 """What the scheduler and the results of a run ask, and what its memory is built from."""
 
@@ -51,8 +38,7 @@ def schedules_lose_no_slot(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot and row has one owner, and at the end none has."""
     play = Play(scenario, backend, has_own_scheduler=True)
     scheduler = play.engine.scheduler
-    for _ in play.turns():
-        scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         num_holders = len(scheduler.holders)
         require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
     require_all_free(play.engine)
@@ -67,11 +53,8 @@ def committed_kv_outlives_every_schedule(backend: Backend, scenario: Scenario) -
         state = play.worker.state()
         unanswered = play.engine.scheduler.unanswered
         for request in play.engine.scheduler.running:
-            if any(request is one for one in unanswered):
-                continue
-            expected = expected_tags(scenario.model, request.fill)
-            for name, tags in zip(tagged_pools(backend), expected, strict=False):
-                check_tags(name, state[name], request, tags)
+            if not any(request is one for one in unanswered):
+                check_texts(tagged_pools(backend), state, scenario.model, request)
 
 
 def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> None:
@@ -81,8 +64,7 @@ def an_abort_ends_at_the_next_result(backend: Backend, scenario: Scenario) -> No
     """
     play = Play(scenario, backend, has_own_scheduler=True)
     engine, flagged = play.engine, dict[int, int]()
-    for step, _ in enumerate(play.turns()):
-        engine.scheduler.check_ledger()
+    for step, _ in enumerate(play.turns(checks_ledger=True)):
         for request in engine.scheduler.finished:
             if request.request_id in flagged and scenario.is_v1:
                 got, expected = len(request.output), flagged[request.request_id] + 1
@@ -161,23 +143,22 @@ def runs_in_turn() -> SearchStrategy[Scenario]:
     return clipped_runs().map(lambda scenario: scenario.having(is_overlapped=False))
 
 
+_CLIPPING = (*DECISIONS, "clip_drafts")
+
 PROPERTIES = (
-    *(
-        state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue, OF_ENGINES)
-        for law, catalogue, strategy in (
-            (schedules_change_no_token, "P55", scheduled_runs),
-            (schedules_lose_no_slot, "P38", scheduled_runs),
-            (committed_kv_outlives_every_schedule, "P56", overlapped_runs),
-            (overlap_changes_no_counter, "P55", overlapped_runs),
-            (an_abort_ends_at_the_next_result, "P55", aborted_runs),
-        )
+    *states_of_runs(
+        "scheduled_engine",
+        (schedules_change_no_token, scheduled_runs, DECISIONS, "P55"),
+        (schedules_lose_no_slot, scheduled_runs, DECISIONS, "P38"),
+        (committed_kv_outlives_every_schedule, overlapped_runs, DECISIONS, "P56"),
+        (overlap_changes_no_counter, overlapped_runs, DECISIONS, "P55"),
+        (an_abort_ends_at_the_next_result, aborted_runs, DECISIONS, "P55"),
+        plays=OF_ENGINES,
     ),
-    *(
-        state_of_runs("clipped_engine", law, strategy, (*DECISIONS, "clip_drafts"), "P54")
-        for law, strategy in (
-            (outputs_fill_the_context, clipped_runs),
-            (nothing_is_written_behind_the_context, clipped_runs),
-            (chains_are_as_deep_as_the_context_allows, runs_in_turn),
-        )
+    *states_of_runs(
+        "clipped_engine",
+        (outputs_fill_the_context, clipped_runs, _CLIPPING, "P54"),
+        (nothing_is_written_behind_the_context, clipped_runs, _CLIPPING, "P54"),
+        (chains_are_as_deep_as_the_context_allows, runs_in_turn, _CLIPPING, "P54"),
     ),
 )

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.laws_scheduled import DECISIONS, schedules_change_no_token
@@ -33,8 +33,7 @@ def what_a_window_sees_has_its_slot(backend: Backend, scenario: Scenario) -> Non
     """After every step each SWA slot has one owner, holds its text inside of a window, and none is kept before it."""
     play = Play(scenario, backend, has_own_scheduler=True)
     engine = play.engine
-    for step, _ in enumerate(play.turns()):
-        engine.scheduler.check_ledger()
+    for step, _ in enumerate(play.turns(checks_ledger=True)):
         state, unanswered = engine.worker.state(), engine.scheduler.unanswered
         for request in engine.scheduler.running:
             is_answered = not any(request is one for one in unanswered)
@@ -121,7 +120,9 @@ def cached_window_runs() -> SearchStrategy[Scenario]:
 def _with_windows(runs: SearchStrategy[Scenario]) -> SearchStrategy[Scenario]:
     drawn = st.one_of(runs, runs.map(_on_trees))
     windows = st.tuples(drawn, st.sampled_from((2, 3, 1, 4, 6)), st.sampled_from((0, 0, 2, 9)))
-    return windows.map(lambda drawn: _with_window(*drawn))
+    return windows.map(
+        lambda drawn: drawn[0].having(target_pool=PoolKind.SWA, window=drawn[1], num_spare_swa_slots=drawn[2])
+    )
 
 
 def _on_trees(scenario: Scenario) -> Scenario:
@@ -129,15 +130,11 @@ def _on_trees(scenario: Scenario) -> Scenario:
     return scenario.having(agreement=0.9, num_right=None, sizes=SpecConfig(3, 3, 7), is_v1=False)
 
 
-def _with_window(scenario: Scenario, window: int, num_spare_swa_slots: int) -> Scenario:
-    return scenario.having(target_pool=PoolKind.SWA, window=window, num_spare_swa_slots=num_spare_swa_slots)
+_CALLED = (*DECISIONS, *SLIDING)
 
-
-PROPERTIES = tuple(
-    state_of_runs("swa_engine", law, strategy, (*DECISIONS, *SLIDING), "P45")
-    for law, strategy in (
-        (windows_change_no_token, overlapped_window_runs),
-        (what_a_window_sees_has_its_slot, window_runs),
-        (a_prompt_can_be_hit_where_it_was_left, cached_window_runs),
-    )
+PROPERTIES = states_of_runs(
+    "swa_engine",
+    (windows_change_no_token, overlapped_window_runs, _CALLED, "P45"),
+    (what_a_window_sees_has_its_slot, window_runs, _CALLED, "P45"),
+    (a_prompt_can_be_hit_where_it_was_left, cached_window_runs, _CALLED, "P45"),
 )

@@ -37,24 +37,22 @@ _FAULTS = (
      edited("widths", "replace(widths, own_steps=None)", within=Loop._admit, replace=replace)),
 )  # fmt: skip
 
-_OF_FEATURES = (
-    ("OWN-4954", "Features of rows that are not committed enter the draft cache.",
-     edited("return Followed(committed, committed, tokens)",
-            "everything = verify_input.positions, verify_input.out_cache_loc, verify_output.hidden_states\n"
-            "self._store(*everything, pools)\n"
-            "return Followed(committed, committed, tokens)",
-            within="DflashSide.follow")),
-    ("OWN-4955", "Features of the accepted drafts enter without that of the root.",
-     edited("expect_phase(phase, PhaseTag.DFLASH_DRAFT)",
-            "if (phase.ctx_lens > 1).any() and phase.ctx_lens.max() <= self.parameters.block_size:\n"
-            "    phase = without_last_rows(phase, phase.ctx_lens > 0)",
-            within=BlockSide._project, without_last_rows=without_last_rows)),
-)  # fmt: skip
-
 MUTANTS = (
     *(
         Mutant(number, operation, fault, unchanged, **in_loops(inject, *WORKERS))
         for number, operation, fault, inject in _FAULTS
     ),
-    *mutants_of_sides("cap_accepted_drafts", ("dflash_v2",), _OF_FEATURES),
-)
+    *mutants_of_sides("cap_accepted_drafts", ("dflash_v2",), (
+        ("OWN-4954", "Features of rows that are not committed enter the draft cache.",
+         edited("return Followed(committed, committed, tokens)",
+                "everything = verify_input.positions, verify_input.out_cache_loc, verify_output.hidden_states\n"
+                "self._store(*everything, pools)\n"
+                "return Followed(committed, committed, tokens)",
+                within="DflashSide.follow")),
+        ("OWN-4955", "Features of the accepted drafts enter without that of the root.",
+         edited("expect_phase(phase, PhaseTag.DFLASH_DRAFT)",
+                "if (phase.ctx_lens > 1).any() and phase.ctx_lens.max() <= self.parameters.block_size:\n"
+                "    phase = without_last_rows(phase, phase.ctx_lens > 0)",
+                within=BlockSide._project, without_last_rows=without_last_rows)),
+    )),
+)  # fmt: skip

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from specsim.algorithms import WORKERS
-from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.arrays import Array
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, load
 from specsim.conformance.direct import Direct
-from specsim.phases import VerifyInput
-from specsim.properties.mutants.edits import edited
+from specsim.phases import DraftInput
+from specsim.properties.mutants.edits import edit, edited
 from specsim.properties.mutants.record import (
     Function,
     Mutant,
@@ -31,12 +29,9 @@ from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.pools import Pools
 from specsim.simulation.models.description import Side
-from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Steps
 from specsim.simulation.worker import Iteration, Proposals, Worker
 
-Build = Callable[..., Worker]
-Renumber = Callable[[list[int], int], Steps]
 Run = Callable[[Steps], Iteration]
 """Runs an iteration with some numbers of steps."""
 
@@ -46,6 +41,8 @@ Spoil = Callable[[Any, Sequence[int], list[int], Run], Iteration]
 
 PROPOSALS = ("topk_p", "topk_index", "hidden_states")
 """What a draft starts from, beside its root and its place."""
+
+_ALIKE, _PROPOSED = "num_steps is None or isinstance(num_steps, int)", "side.facts.proposals(verify_input, widths)"
 
 OTHERS = tuple(name for name in WORKERS if not name.startswith("eagle"))
 """The workers of other drafters than EAGLE and EAGLE3."""
@@ -70,21 +67,19 @@ def around(iterate: Iterate) -> Callable[[type[Loop]], Any]:
     return lambda loop: in_v1(loop) if loop.is_v1 else in_v2(loop)
 
 
-def _cutting(drafts: str) -> Callable[[Function], Function]:
-    """Inject other drafts of an iteration whose requests have numbers."""
-    return edited(
-        "cut_drafts(drafted, widths.own_steps)",
-        drafts,
-        within=Loop._cut,
-        linked=linked,
-        by_nodes=by_nodes,
-        replace=replace,
-    )
+def _in_iterations(*pairs: str, **names: Any) -> Callable[[Any], Any]:
+    """Inject other pieces where a loop runs an iteration, on the map as it is or was."""
+    return lambda loop: edited(*pairs, within=f"{loop.__name__}.decode{'' if loop.is_v1 else '_from'}", **names)(loop)
 
 
-def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:
+def _cutting(*pairs: str) -> Callable[[Function], Function]:
+    """Inject another cut where requests have numbers."""
+    return lambda loop: edit(loop, "cut_drafts", "faulty", within=Loop._cut, faulty=edit(cut_drafts, *pairs))
+
+
+def _renumbering(numbers: str) -> Callable[[Function], Function]:
     """Inject other numbers in the place of those of requests."""
-    return _spoiling(lambda worker, _, numbers, run: run(renumber(numbers, worker.config.num_steps)))
+    return _in_iterations("num_steps", f"num_steps if {_ALIKE} else {numbers}")
 
 
 def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
@@ -96,23 +91,6 @@ def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
         return spoil(worker, rows, list(num_steps), run)
 
     return around(iterate)
-
-
-def linked(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
-    """Cut one level late: what is right after the last draft hangs where it hung."""
-    return replace(
-        cut_drafts(phase, own_steps),
-        retrieve_next_token=cut_drafts(phase, [one + 1 for one in own_steps]).retrieve_next_token,
-    )
-
-
-def by_nodes(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
-    """Keep as many nodes as there are steps: of a tree, the first of them alone."""
-    links = [values.copy() for values in (phase.retrieve_next_token, phase.retrieve_next_sibling)]
-    for values in links:
-        values[values > np.array(own_steps)[:, None]] = -1
-    tokens = cut_drafts(phase, own_steps).draft_token
-    return replace(phase, draft_token=tokens, retrieve_next_token=links[0], retrieve_next_sibling=links[1])
 
 
 @contextmanager
@@ -136,24 +114,15 @@ def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: R
         return run(numbers)
 
 
-def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
-    """Let requests without drafts go on with what they were to start from."""
-    before = {name: values.copy() for name, values in worker.state().items() if name in PROPOSALS}
-    iteration = run(numbers)
-    waiting = worker._waiting
-    resting = {row for row, number in zip(rows, numbers, strict=True) if number == 0}
-    if isinstance(waiting.carried, dict):
-        for name, values in before.items():
-            waiting.carried[name][list(resting)] = values[list(resting)]
-        return iteration
-    going_on = waiting.carried.req_pool_indices.tolist()
-    places = [place for place, row in enumerate(going_on) if row in resting]
-    stale = {}
-    for name, values in before.items():
-        stale[name] = getattr(waiting.carried, name).copy()
-        stale[name][places] = values[[going_on[place] for place in places]]
-    waiting.carried = replace(waiting.carried, **stale)
-    return iteration
+def with_old_proposals(after: DraftInput, before: DraftInput, is_resting: list[bool]) -> DraftInput:
+    """Return what starts the next drafts, where requests that rest go on with what they were to start from."""
+    rows = before.req_pool_indices.tolist()
+    places = [rows.index(row) for row in after.req_pool_indices.tolist()]
+    is_old = np.array(is_resting, dtype=np.bool_)[places]
+    stale = {name: getattr(after, name).copy() for name in PROPOSALS}
+    for name, values in stale.items():
+        values[is_old] = getattr(before, name)[places][is_old]
+    return replace(after, **stale)
 
 
 def _read_by_the_widest(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
@@ -162,13 +131,6 @@ def _read_by_the_widest(worker: Any, rows: Sequence[int], numbers: list[int], ru
     tokens = np.zeros(len(rows) * width, dtype=np.int32)
     tokens[: iteration.tokens.size] = iteration.tokens.reshape(-1)
     return replace(iteration, tokens=tokens.reshape(len(rows), width))
-
-
-def _counted_as_wide(worker: Any, rows: Sequence[int], numbers: list[int], run: Run) -> Iteration:
-    """Count the drafts of the configuration for every request."""
-    config: SpecConfig = worker.config
-    drafts = (config.num_draft_tokens - 1,) * len(rows)
-    return replace(run(numbers), proposals=Proposals(drafts, (config.num_steps,) * len(rows)))
 
 
 class _WideRows(Direct):
@@ -191,34 +153,20 @@ class _WideRows(Direct):
         there[:] = own[: len(there)]
 
 
-def _with_wide_rows(loop: type[Loop]) -> Build:
-    def build(config: SpecConfig, model: Model[Array], sizes: PoolSizes, **named: Any) -> Worker:
+def _with_wide_rows(loop: Any) -> Callable[..., Worker]:
+    def build(config: Any, *given: Any, **named: Any) -> Worker:
         operations = _WideRows(load("specsim.reference"))
         operations.num_nodes = config.num_draft_tokens
-        worker: Any = loop(config, model, sizes, operations=operations, **named)
-        made: Worker = worker
-        return made
+        worker: Worker = loop(config, *given, operations=operations, **named)
+        return worker
 
     return build
-
-
-def _stale(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
-    """Keep what was last proposed while nothing is proposed."""
-    if num_steps != 0:
-        return run(num_steps)
-    return with_old_proposals(worker, rows, [0] * len(rows), lambda _: run(num_steps))
 
 
 def _sleeping(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
     """Write nothing into the draft's cache while nothing is proposed."""
     with draft_kept(worker._pools) if num_steps == 0 else nullcontext():
         return run(num_steps)
-
-
-def _late(worker: Any, rows: Sequence[int], num_steps: Steps, run: Run) -> Iteration:
-    """Take the steps of the iteration before."""
-    late, worker.steps_before = vars(worker).get("steps_before"), num_steps
-    return run(late)
 
 
 def _stride_of_the_first_call(correct: Function) -> Function:
@@ -237,35 +185,50 @@ def _stride_of_the_first_call(correct: Function) -> Function:
     return answering(answer)(correct)
 
 
+def _starting(start: str) -> Callable[[Function], Function]:
+    """Inject something else that starts the next drafts."""
+    kept = f"self._waiting.keep({start})"
+    return _in_iterations("self._waiting.keep(followed.start)", kept, with_old_proposals=with_old_proposals)
+
+
 _EAGLE, _ALL = (EAGLE_V1, EAGLE_V2), (EAGLE_V1, EAGLE_V2, *OTHERS)
 
 _FAULTS = (
     ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _EAGLE,
-     _cutting("replace(cut_drafts(drafted, widths.own_steps), draft_token=drafted.draft_token)")),
-    ("OWN-1511", "A request accepts drafts beyond its own number.", _ALL, _cutting("drafted")),
+     _cutting("np.where(is_draft, phase.draft_token.reshape(shape), NO_DRAFT)", "phase.draft_token")),
+    ("OWN-1511", "A request accepts drafts beyond its own number.", _ALL,
+     edited("cut_drafts(drafted, widths.own_steps)", "drafted", within=Loop._cut)),
     ("OWN-1512", "A request accepts one draft more than its number.", _ALL,
-     _cutting("linked(drafted, widths.own_steps)")),
+     _cutting("depths < deepest", "depths <= deepest")),
     ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _EAGLE,
-     _cutting("by_nodes(drafted, widths.own_steps)")),
+     _cutting("depths < deepest", "phase.retrieve_next_token <= deepest",
+              "np.where(is_draft, phase.retrieve_next_sibling, NONE)",
+              "np.where(phase.retrieve_next_sibling <= deepest, phase.retrieve_next_sibling, NONE)")),
     ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _ALL,
-     _renumbering(lambda numbers, most: [number or most for number in numbers])),
-    ("OWN-1515", "Numbers are those of the neighbours.", _ALL,
-     _renumbering(lambda numbers, most: [*numbers[-1:], *numbers[:-1]])),
+     _renumbering("[number or self.config.num_steps for number in num_steps]")),
+    ("OWN-1515", "Numbers are those of the neighbours.", _ALL, _renumbering("[*num_steps[-1:], *num_steps[:-1]]")),
     ("OWN-1516", "No request drafts more than the first of its batch.", _EAGLE,
-     _renumbering(lambda numbers, most: [min(number, numbers[0]) for number in numbers])),
+     _renumbering("[min(number, num_steps[0]) for number in num_steps]")),
     ("OWN-1517", "Every request drafts one step at least.", _ALL,
-     _renumbering(lambda numbers, most: [max(number, 1) for number in numbers])),
+     _renumbering("[max(number, 1) for number in num_steps]")),
     ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _EAGLE, _spoiling(_without_ingest)),
     ("OWN-1519", "After a rest a request drafts from what it proposed before.", _EAGLE,
-     _spoiling(with_old_proposals)),
+     _starting(f"followed.start if {_ALIKE} else "
+               "with_old_proposals(followed.start, start, [number == 0 for number in num_steps])")),
     ("OWN-1520", "Tokens of narrow results are read by the widest width.", _EAGLE, _spoiling(_read_by_the_widest)),
-    ("OWN-1521", "Figures count the most drafts for every request.", _EAGLE, _spoiling(_counted_as_wide)),
+    ("OWN-1521", "Figures count the most drafts for every request.", _EAGLE,
+     _in_iterations(_PROPOSED, f"{_PROPOSED} if {_ALIKE} else Proposals(*[(most,) * len(rows) for most in "
+                               "(self.config.num_draft_tokens - 1, self.config.num_steps)])", Proposals=Proposals)),
     ("OWN-1522", "A grammar's rows are those of the widest batch.", _EAGLE, _with_wide_rows),
-    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", _EAGLE, around(_stale)),
+    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", _EAGLE,
+     _starting("with_old_proposals(followed.start, start, [num_steps == 0] * len(rows))")),
     ("OWN-1501", "The draft's cache is not filled while nothing is proposed.", _EAGLE, around(_sleeping)),
-    ("OWN-1502", "A change of steps takes effect one iteration late.", (EAGLE_V2,), around(_late)),
+    ("OWN-1502", "A change of steps takes effect one iteration late.", (EAGLE_V2,),
+     _in_iterations("self._pools.start_iteration()",
+                    "self._pools.start_iteration()\n"
+                    "num_steps, self.steps_before = vars(self).get('steps_before'), num_steps")),
     ("OWN-1503", "Zero steps are taken for those of the configuration.", _EAGLE,
-     around(lambda worker, rows, num_steps, run: run(num_steps or None))),
+     _in_iterations("num_steps", "num_steps or None")),
 )  # fmt: skip
 
 MUTANTS = (

@@ -9,7 +9,7 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot, adapt_num_steps, route_batch_size
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_present, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.histories import VOCABULARY, models
 from specsim.properties.runs.play import Play
@@ -115,8 +115,15 @@ def drafts_go_on_as_if_there_had_been_no_rest(backend: Backend, scenario: Scenar
 
 
 PROPERTIES = (
-    state_of_runs("adaptive_engine", adapting_steps_change_no_output, adaptive_runs, _CALLED, "P01"),
-    state_of_runs("adaptive_engine", batches_draft_as_many_steps_as_was_decided, adaptive_runs, _CALLED, "P60"),
-    state_of_runs("resting_engine", rests_draft_nothing_and_change_no_output, resting_runs, SPINE, "P01", OF_ENGINES),
-    state_of_runs("resting_engine", drafts_go_on_as_if_there_had_been_no_rest, resting_runs, SPINE, "P49", OF_ENGINES),
+    *states_of_runs(
+        "adaptive_engine",
+        (adapting_steps_change_no_output, adaptive_runs, _CALLED, "P01"),
+        (batches_draft_as_many_steps_as_was_decided, adaptive_runs, _CALLED, "P60"),
+    ),
+    *states_of_runs(
+        "resting_engine",
+        (rests_draft_nothing_and_change_no_output, resting_runs, SPINE, "P01"),
+        (drafts_go_on_as_if_there_had_been_no_rest, resting_runs, SPINE, "P49"),
+        plays=OF_ENGINES,
+    ),
 )

@@ -17,7 +17,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.operations.protocol import ModelOperations
 from specsim.phases import VerifyInput
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, require_present, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.drafted import ALL_WORKERS, V2_WORKERS, drafted_by
 from specsim.properties.runs.play import Play, parts_of
@@ -97,13 +97,8 @@ class SeenModel(ToyModel):
 
 
 BUDGETS: tuple[Budget, ...] = (
-    Constant(2),
-    OfSurvivals(2),
-    Constant(1),
-    Constant(4),
-    Constant(0),
-    OfSurvivals(3),
-    Constant(None),
+    *(Constant(2), OfSurvivals(2), Constant(1), Constant(4)),
+    *(Constant(0), OfSurvivals(3), Constant(None)),
 )
 """The first of them are those that cut most runs in the middle of chains."""
 
@@ -285,8 +280,11 @@ def _poisoned(strided: Array, verify_lens: Array, num_draft_tokens: int) -> Arra
 
 
 def _require_same_iterations(what: str, expected: Play, tried: Play) -> list[Iteration]:
-    """Run two plays; raise AssertionError unless all iterations admitted, accepted and output the same."""
-    believed, found = (_iterations_of(play) for play in (expected, tried))
+    """Run two plays; raise AssertionError unless all iterations admitted, accepted and output the same.
+
+    Slots have one owner after each step.
+    """
+    believed, found = ([one for one in play.turns(checks_ledger=True) if one is not None] for play in (expected, tried))
     require(len(found) == len(believed), f"iterations of the {what} run", len(found), len(believed))
     for number, (got, wanted) in enumerate(zip(found, believed, strict=True)):
         mine, other = (require_present("verified", one.verified) for one in (got, wanted))
@@ -296,15 +294,6 @@ def _require_same_iterations(what: str, expected: Play, tried: Play) -> list[Ite
         for request, count in enumerate(wanted.num_accepted_tokens.tolist()):
             tokens = (one.tokens[request, :count] for one in (got, wanted))
             require_equal(f"tokens of request {request} in iteration {number}, {what}", *tokens)
-    return found
-
-
-def _iterations_of(play: Play) -> list[Iteration]:
-    """Run a play, slots with one owner after each step, and return its iterations."""
-    found = []
-    for iteration in play.turns():
-        play.engine.scheduler.check_ledger()
-        found += [] if iteration is None else [iteration]
     return found
 
 
@@ -327,14 +316,13 @@ def lawful_budgets(draw: st.DrawFn) -> Scenario:
     return draw(lawful_runs()).having(sizes=chain, hot_token_id=None, verification=verification)
 
 
-PROPERTIES = tuple(
-    state_of_runs("budget_engine", law, strategy, operations, number, **options)
-    for law, strategy, operations, number, options in (
-        (budgets_change_no_output, budget_runs, (*CUT, *WINDOW), "P01", {"plays": OF_ENGINES}),
-        (both_modes_output_the_same, sampled_budget_runs, (*CUT, *WINDOW), "", {"plays": OF_ENGINES}),
-        (verifies_are_those_of_earlier_budgets, budget_runs_in_turn, (*CUT, *WINDOW), "", {"plays": OF_ENGINES}),
-        (features_of_committed_rows_alone_are_stored, block_runs, CUT, "", {"plays": OF_ENGINES}),
-        (rows_after_the_cut_decide_nothing, compact_budget_runs, (*CUT, SCATTER), "", {"plays": ()}),
-        (budgets_keep_the_autoregressive_law, lawful_budgets, (*CUT, *WINDOW), "P10", {"plays": ()}),
-    )
+PROPERTIES = states_of_runs(
+    "budget_engine",
+    (budgets_change_no_output, budget_runs, (*CUT, *WINDOW), "P01"),
+    (both_modes_output_the_same, sampled_budget_runs, (*CUT, *WINDOW), ""),
+    (verifies_are_those_of_earlier_budgets, budget_runs_in_turn, (*CUT, *WINDOW), ""),
+    (features_of_committed_rows_alone_are_stored, block_runs, CUT, ""),
+    (rows_after_the_cut_decide_nothing, compact_budget_runs, (*CUT, SCATTER), "", {"plays": ()}),
+    (budgets_keep_the_autoregressive_law, lawful_budgets, (*CUT, *WINDOW), "P10", {"plays": ()}),
+    plays=OF_ENGINES,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.positions import PositionCounters, count_positions
-from specsim.properties.laws.checks import require, require_equal, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
@@ -125,14 +125,13 @@ def _reached(next_token: Sequence[int], next_sibling: Sequence[int]) -> Iterator
             waiting += [next_token[node], next_sibling[node]]
 
 
-PROPERTIES = tuple(
-    state_of_runs("numbered_engine", law, strategy, operations, number, OF_ENGINES)
-    for law, strategy, operations, number in (
-        (numbers_of_drafts_change_no_output, numbered_runs, _CALLED, "P01"),
-        (nodes_beyond_a_number_are_no_drafts, numbered_runs_of_eagle, _CALLED, "P25"),
-        (whole_trees_lie_on_the_levels_of_their_nodes, narrow_trees, _CALLED, "P26"),
-        (drafts_go_on_as_if_no_request_had_rested, numbered_runs_of_eagle, _CALLED, "P49"),
-        (grammars_read_the_drafts_of_their_own_requests, numbered_grammars, _READ, "P53"),
-        (numbers_are_taken_as_the_reference_takes_them, numbered_runs, _CALLED, ""),
-    )
+PROPERTIES = states_of_runs(
+    "numbered_engine",
+    (numbers_of_drafts_change_no_output, numbered_runs, _CALLED, "P01"),
+    (nodes_beyond_a_number_are_no_drafts, numbered_runs_of_eagle, _CALLED, "P25"),
+    (whole_trees_lie_on_the_levels_of_their_nodes, narrow_trees, _CALLED, "P26"),
+    (drafts_go_on_as_if_no_request_had_rested, numbered_runs_of_eagle, _CALLED, "P49"),
+    (grammars_read_the_drafts_of_their_own_requests, numbered_grammars, _READ, "P53"),
+    (numbers_are_taken_as_the_reference_takes_them, numbered_runs, _CALLED, ""),
+    plays=OF_ENGINES,
 )

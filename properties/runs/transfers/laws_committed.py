@@ -13,7 +13,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_present, states_of_runs
 from specsim.properties.memory.exported import Known, copied, require_committed
 from specsim.properties.memory.strategy_committed import PAGE_SIZES
 from specsim.properties.reach.conditions import Condition, tags_of
@@ -318,19 +318,11 @@ def pages_on_their_way_are_neither_freed_nor_written(backend: Backend, scenario:
     require_all_free(door.engine)
 
 
-def _of_runs(
-    law: Callable[[Backend, Any], None], strategy: Callable[[], Any], operations: Sequence[str], **options: Any
-) -> Any:
-    return state_of_runs("committed_engine", law, strategy, operations, **options)
+_TAGS = tags_of(Condition.LAST_TOKEN)
 
-
-PROPERTIES = (
-    _of_runs(what_leaves_a_run_is_committed_text, exporting_runs, OPERATIONS[:2]),
-    _of_runs(
-        states_leave_after_the_tokens_that_they_have_read,
-        recurrent_exports,
-        OPERATIONS[:2],
-        tags=tags_of(Condition.LAST_TOKEN),
-    ),
-    _of_runs(pages_on_their_way_are_neither_freed_nor_written, transferring_runs, OPERATIONS),
+PROPERTIES = states_of_runs(
+    "committed_engine",
+    (what_leaves_a_run_is_committed_text, exporting_runs, OPERATIONS[:2], ""),
+    (states_leave_after_the_tokens_that_they_have_read, recurrent_exports, OPERATIONS[:2], "", {"tags": _TAGS}),
+    (pages_on_their_way_are_neither_freed_nor_written, transferring_runs, OPERATIONS, ""),
 )

@@ -9,7 +9,7 @@ from specsim.conformance.backend import Backend
 from specsim.conformance.limits import Limits
 from specsim.host.stopping import FinishReason
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_present, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import Continued, End, RowOfWorker, WiderThanTheFirst
@@ -136,8 +136,7 @@ class _Played:
     def turns(self) -> Iterator[None]:
         """Play to the end; yield after every step."""
         engine = self.play.engine
-        for iteration in self.play.turns():
-            engine.scheduler.check_ledger()
+        for iteration in self.play.turns(checks_ledger=True):
             self._note_rows(engine)
             if iteration is not None:
                 self._note_width()
@@ -244,10 +243,14 @@ def _tags(limits: Limits) -> tuple[str, ...]:
     return TAGS
 
 
-PROPERTIES = tuple(
-    state_of_runs("continued_engine", law, continued_runs, operations, "P38", OF_ENGINES, tags=_tags, weight=4)
-    for law, operations in (
-        (texts_go_on_as_if_nothing_had_been_kept, ("RadixCache", "key_units", "publish_prefix")),
-        (the_cache_keeps_what_texts_own, ("RadixCache", "key_units", "owned_length", "release_finished")),
-    )
+_KEPT = ("RadixCache", "key_units", "publish_prefix")
+_OWNED = ("RadixCache", "key_units", "owned_length", "release_finished")
+
+PROPERTIES = states_of_runs(
+    "continued_engine",
+    (texts_go_on_as_if_nothing_had_been_kept, continued_runs, _KEPT, "P38"),
+    (the_cache_keeps_what_texts_own, continued_runs, _OWNED, "P38"),
+    plays=OF_ENGINES,
+    tags=_tags,
+    weight=4,
 )

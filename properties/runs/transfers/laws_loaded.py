@@ -12,7 +12,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, require_equal, require_present, state_of_runs
+from specsim.properties.laws.checks import require, require_equal, require_present, states_of_runs
 from specsim.properties.memory.exported import Watched
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.runs.drafted import V1_WORKERS, V2_WORKERS, drafted_by
@@ -330,25 +330,17 @@ def moved_draws(draw: st.DrawFn) -> Move:
     if max(pages) % min(pages):
         pages[0] = pages[1]
     target = source.having(
-        sizes=other.config,
-        is_v1=other.is_v1,
-        page_size=pages[1],
-        is_overlapped=other.schedule.is_overlapped,
+        sizes=other.config, is_v1=other.is_v1, page_size=pages[1], is_overlapped=other.schedule.is_overlapped
     )
     at = draw(st.integers(1, 3))
     return Move(source.having(page_size=pages[0]), target, at, number=0, lag=0, warm=0, is_ended=False)
 
 
-PROPERTIES = (
-    *(
-        state_of_runs("loaded_engine", law, strategy, OPERATIONS, plays=OF_ENGINES)
-        for law, strategy in (
-            (a_text_goes_on_as_if_it_had_been_computed_there, loading_runs),
-            (a_window_goes_on_where_it_was_left, window_loads),
-            (states_go_on_after_the_tokens_that_they_have_read, recurrent_loads),
-        )
-    ),
-    state_of_runs(
-        "loaded_engine", a_sampled_text_goes_on_on_its_noise, moved_draws, (*OPERATIONS[:3], DRAW), "P10", plays=()
-    ),
+PROPERTIES = states_of_runs(
+    "loaded_engine",
+    (a_text_goes_on_as_if_it_had_been_computed_there, loading_runs, OPERATIONS, ""),
+    (a_window_goes_on_where_it_was_left, window_loads, OPERATIONS, ""),
+    (states_go_on_after_the_tokens_that_they_have_read, recurrent_loads, OPERATIONS, ""),
+    (a_sampled_text_goes_on_on_its_noise, moved_draws, (*OPERATIONS[:3], DRAW), "P10", {"plays": ()}),
+    plays=OF_ENGINES,
 )

@@ -44,8 +44,7 @@ _OF_MOVES_AND_STATES = edits_of_pools(
     - description.components_of(side)
     + [one for one in description.components_of(side) if not one.name.endswith("data")]
     OWN-1404 Of the scales, those of keys alone move.
-    - description.components_of(side)
-    + [one for one in description.components_of(side) if one.name != "value_scales"]
+    - description.components_of(side) => [one for one in description.components_of(side) if one.name != "value_scales"]
     OWN-1405 The indexer is not moved.
     - description.components_of(side)
     + [one for one in description.components_of(side) if one.layout is not Layout.INDEXER_PAGES]
@@ -100,8 +99,7 @@ _OF_MOVES_AND_STATES = edits_of_pools(
     OWN-1427 A request starts from the state of its row's last owner.
     - state[row] = 0
     OWN-1428 A request that joins resets the states of all.
-    - state[row] = 0
-    + state[:] = 0 if len(row) else state
+    - state[row] = 0 => state[:] = 0 if len(row) else state
     OWN-1429 A convolution state outlives the owner of its row.
     - self.states.values() => [*self.states.values()][:1]
     """,
@@ -119,14 +117,11 @@ _OF_WRITES = edits_of_pools(
     OWN-802 No write is counted.
     - versions[slots] += 1
     OWN-803 A slot's second owner is taken for its first.
-    - versions[slots] += 1
-    + versions[slots] = 1
+    - versions[slots] += 1 => versions[slots] = 1
     OWN-804 The last slot of a write is not counted.
-    - versions[slots] += 1
-    + versions[slots[:-1]] += 1
+    - versions[slots] += 1 => versions[slots[:-1]] += 1
     OWN-805 The slot after each written one is counted.
-    - versions[slots] += 1
-    + versions[(slots + 1) % len(versions)] += 1
+    - versions[slots] += 1 => versions[(slots + 1) % len(versions)] += 1
     @@ move_kv_cache in Pools.of
     OWN-806 Writes of the draft are not counted.
     - door => door if side is Side.TARGET else lambda versions, slots: None
@@ -136,9 +131,7 @@ _OF_WRITES = edits_of_pools(
 MUTANTS = (
     *_OF_MOVES_AND_STATES,
     *mutants_of_loops(
-        "move_kv_cache",
-        [EAGLE_V2],
-        [("OWN-1411", "A pool of unknown layout is moved by rows.", _taking_anything)],
+        "move_kv_cache", [EAGLE_V2], [("OWN-1411", "A pool of unknown layout is moved by rows.", _taking_anything)]
     ),
     # NOTE: a worker that reads everything again and again does not ask what was counted.
     *(replace(one, worker=partial(one.worker, reads=Reads.KEPT)) for one in _OF_WRITES if one.worker),

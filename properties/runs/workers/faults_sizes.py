@@ -5,17 +5,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from specsim.properties.mutants.record import Mutant, overriding, unchanged
+from specsim.properties.mutants.edits import edited
+from specsim.properties.mutants.record import Mutant, in_scheduler, overriding, unchanged
 from specsim.properties.reach.ends import End
 from specsim.properties.reach.sizes import Dimension, Place, place_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Iteration, Worker
-
-SchedulerFault = Callable[..., Any]
-"""Takes the correct method, the scheduler and what the method takes."""
 
 
 def keeping_after(end: End, place: Place) -> Callable[..., Scheduler]:
@@ -23,47 +21,28 @@ def keeping_after(end: End, place: Place) -> Callable[..., Scheduler]:
 
     The next owner of such a row is taken to have so many positions of its prompt, which nothing computes.
     """
-    faults: dict[str, SchedulerFault] = {"next_prefill": _skip_what_is_kept}
-    if end is End.RETRACTION:
-        faults["retract"] = _remember_retracted
-    else:
-        faults["finish"] = partial(_remember, end)
-    there = {name: partial(_only_at, place, fault) for name, fault in faults.items()}
-    faulty: Callable[..., Scheduler] = overriding(**there)(Scheduler)
-    return faulty
-
-
-def _only_at(place: Place, fault: SchedulerFault, correct: Any, scheduler: Any, *given: Any) -> Any:
-    is_there = place_of(scheduler.config.topk > 1, not scheduler.allocates_ahead) is place
-    return fault(correct, scheduler, *given) if is_there else correct(scheduler, *given)
-
-
-def _kept(scheduler: Any) -> dict[int, int]:
-    """Return the lengths that rows keep."""
-    lengths: dict[int, int] = vars(scheduler).setdefault("kept_lengths", {})
-    return lengths
-
-
-def _remember(end: End, correct: Any, scheduler: Any) -> Any:
-    ended = [one for one in scheduler.running if one.finish is not None and one.finish.reason.name == end.name]
-    _kept(scheduler).update({request.row: request.num_committed for request in ended})
-    return correct(scheduler)
-
-
-def _remember_retracted(correct: Any, scheduler: Any, request: Request) -> Any:
-    _kept(scheduler)[request.row] = request.num_committed
-    return correct(scheduler, request)
-
-
-def _skip_what_is_kept(correct: Any, scheduler: Any) -> PrefillBatch | None:
-    batch: PrefillBatch | None = correct(scheduler)
-    if batch is None:
-        return None
-    chunks = []
-    for request, chunk in zip(batch.requests, batch.chunks, strict=True):
-        known = min(_kept(scheduler).pop(request.row, 0), chunk.end - 1)
+    found, ended = "self._observer(Tag.RETRACT)", "[request]"
+    if end is not End.RETRACTION:
+        found = "ended = [request for request in self.running if request.finish is not None]"
+        ended = f"[one for one in ended if one.finish.reason.name == '{end.name}']"
+    keeping = edited(
+        found,
+        f"""
+        {found}
+        if place_of(self.config.topk > 1, not self.allocates_ahead).name == "{place.name}":
+            lengths = {{request.row: request.num_committed for request in {ended}}}
+            self.kept_lengths = vars(self).get("kept_lengths", {{}}) | lengths
+        """,
+        "chunks.append(chunk)",
+        """
+        known = min(vars(self).get("kept_lengths", {}).pop(request.row, 0), chunk.end - 1)
         chunks.append(replace(chunk, start=max(chunk.start, known)))
-    return replace(batch, chunks=tuple(chunks))
+        """,
+        within="Scheduler",
+        place_of=place_of,
+    )
+    faulty: Callable[..., Scheduler] = in_scheduler(keeping)["scheduler"]
+    return faulty
 
 
 def place_after(end: End) -> Place:
@@ -202,9 +181,8 @@ def planted_place(dimension: Dimension, bound: int) -> Place:
 def _mutant(number: int, dimension: Dimension, bound: int) -> Mutant:
     place = planted_place(dimension, bound)
     summary = f"{SUMMARIES[dimension].format(bound)}, with a {place}."
-    faulty = faulty_from(dimension, bound, place)
-    worker, worker_v1 = (None, faulty) if place.is_v1 else (faulty, None)
-    return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, worker, worker_v1=worker_v1)
+    part: dict[str, Any] = {"worker_v1" if place.is_v1 else "worker": faulty_from(dimension, bound, place)}
+    return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, **part)
 
 
 _OF_SIZES = tuple(

@@ -7,13 +7,13 @@ from typing import Any
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.reach.conditions import Condition, tags_of
 from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import paged_scenarios
 from specsim.properties.runs.play import Play, Wrap, require_in_step, side_by_side
 from specsim.properties.runs.scenario import Scenario
-from specsim.properties.runs.workers.laws_state import check_tags, expected_tags
+from specsim.properties.runs.workers.laws_state import check_texts
 from specsim.properties.runs.workers.laws_tokens import check_map, require_all_free
 from specsim.simulation.models.batches import DraftOutput, DraftStepBatch
 from specsim.simulation.models.protocol import Model
@@ -75,13 +75,8 @@ class WatchedModel:
 
 
 OPERATIONS = (
-    "align_evict_mask_to_page_size",
-    "assign_draft_cache_locs",
-    "create_num_accepted_drafts_filter",
-    "filter_finished_cache_loc",
-    "get_src_tgt_cache_loc",
-    "get_target_cache_loc",
-    "move_kv_cache",
+    *("align_evict_mask_to_page_size", "assign_draft_cache_locs", "create_num_accepted_drafts_filter"),
+    *("filter_finished_cache_loc", "get_src_tgt_cache_loc", "get_target_cache_loc", "move_kv_cache"),
 )
 """What pages change."""
 
@@ -100,10 +95,8 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         state = engine.worker.state()
         for request in engine.scheduler.running:
             check_map(state, request)
-            both = expected_tags(scenario.model, [*request.prompt, *request.output])
             pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
-            for name, tags in zip(pools, both, strict=False):
-                check_tags(name, state[name], request, tags)
+            check_texts(pools, state, scenario.model, request)
     play.require_outputs()
     require_all_free(engine)
 
@@ -142,14 +135,10 @@ def _watched_play(backend: Backend, scenario: Scenario, watch: Wrap) -> Play:
     return Play(scenario, operations=Completed(replace(backend, functions=has), load("specsim.reference")), wrap=watch)
 
 
-PROPERTIES = (
-    state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
-    state_of_runs(
-        "worker_pages",
-        beams_begin_with_the_end_of_their_text,
-        paged_scenarios,
-        COPIES,
-        "P42",
-        tags=tags_of(Condition.PAGES_OF_BEAMS),
-    ),
+_TAGS = tags_of(Condition.PAGES_OF_BEAMS)
+
+PROPERTIES = states_of_runs(
+    "worker_pages",
+    (requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
+    (beams_begin_with_the_end_of_their_text, paged_scenarios, COPIES, "P42", {"tags": _TAGS}),
 )

@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import VOCABULARY, scenarios, tagged_pools, tree_scenarios
 from specsim.properties.runs.play import Play, parts_of, require_in_step
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
@@ -100,8 +100,6 @@ def unmovable_runs() -> SearchStrategy[Scenario]:
 OPERATIONS = (*SPINE, "move_indexer_cache", "get_recurrent_steps", "commit_recurrent_states")
 """What runs over every kind of pool call."""
 
-POOLS = ("target_kv", "draft_kv")
-
 
 def all_of_an_entry_moves(backend: Backend, scenario: Scenario) -> None:
     """After every iteration each committed position reads as its own token, in every component, on both sides."""
@@ -171,14 +169,12 @@ def kept_reads_are_full_reads(backend: Backend, scenario: Scenario) -> None:
 
 
 PROPERTIES = (
-    *(
-        state_of_runs("pool_kinds", law, strategy, OPERATIONS, catalogue)
-        for catalogue, strategy, law in (
-            ("P40", composed_runs, all_of_an_entry_moves),
-            ("P44", recurrent_runs, recurrent_state_is_behind_the_last_token),
-            ("P62", runs_of_any_kind, storage_changes_no_phase),
-            ("", unmovable_runs, a_pool_that_cannot_move_is_refused),
-        )
+    *states_of_runs(
+        "pool_kinds",
+        (all_of_an_entry_moves, composed_runs, OPERATIONS, "P40"),
+        (recurrent_state_is_behind_the_last_token, recurrent_runs, OPERATIONS, "P44"),
+        (storage_changes_no_phase, runs_of_any_kind, OPERATIONS, "P62"),
+        (a_pool_that_cannot_move_is_refused, unmovable_runs, OPERATIONS, ""),
     ),
-    state_of_runs("reads", kept_reads_are_full_reads, tree_scenarios, ("move_kv_cache",), plays=()),
+    *states_of_runs("reads", (kept_reads_are_full_reads, tree_scenarios, ("move_kv_cache",), ""), plays=()),
 )

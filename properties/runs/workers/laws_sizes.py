@@ -6,79 +6,68 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import state_of_runs
-from specsim.properties.property import OF_EAGLE, OF_ENGINES
+from specsim.properties.laws.checks import states_of_runs
+from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
+from specsim.properties.runs.workers import tours as touring
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.properties.runs.workers.laws_v1 import OPERATIONS
-from specsim.properties.runs.workers.tours import (
-    Tour,
-    TourRun,
-    ending_runs,
-    play_beside_the_reference,
-    play_ends,
-    runs_of_batches,
-    runs_of_outputs,
-    runs_of_prompts,
-    runs_of_steps,
-    runs_of_topk,
-)
 from specsim.rejection import WorkerRefusal
 
-RunsOf = Callable[[Tour, int], Iterator[TourRun]]
+RunsOf = Callable[[touring.Tour, int], Iterator[touring.TourRun]]
 
 RUNS_A_TOUR = 8
 """How many runs of other laws take as long as one tour, at least."""
 
 
-def prompts_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+def prompts_of_every_length_are_decoded(backend: Backend, tour: touring.Tour) -> None:
     """Runs whose prompts are of every length, other things being small, are the reference's in every phase."""
-    _play_all(backend, tour, runs_of_prompts)
+    _play_all(backend, tour, touring.runs_of_prompts)
 
 
-def outputs_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+def outputs_of_every_length_are_decoded(backend: Backend, tour: touring.Tour) -> None:
     """The same of runs whose outputs are of every length."""
-    _play_all(backend, tour, runs_of_outputs)
+    _play_all(backend, tour, touring.runs_of_outputs)
 
 
-def batches_of_every_size_are_decoded(backend: Backend, tour: Tour) -> None:
+def batches_of_every_size_are_decoded(backend: Backend, tour: touring.Tour) -> None:
     """The same of batches that grow to every size and shrink to it, and fill what the worker holds or lack one."""
-    _play_all(backend, tour, runs_of_batches)
+    _play_all(backend, tour, touring.runs_of_batches)
 
 
-def paths_of_every_depth_are_accepted(backend: Backend, tour: Tour) -> None:
+def paths_of_every_depth_are_accepted(backend: Backend, tour: touring.Tour) -> None:
     """The same of drafts of every depth, accepted to the last node."""
-    _play_all(backend, tour, runs_of_steps)
+    _play_all(backend, tour, touring.runs_of_steps)
 
 
-def trees_of_every_width_are_decoded(backend: Backend, tour: Tour) -> None:
+def trees_of_every_width_are_decoded(backend: Backend, tour: touring.Tour) -> None:
     """The same of trees of every branching factor."""
-    _play_all(backend, tour, runs_of_topk)
+    _play_all(backend, tour, touring.runs_of_topk)
 
 
-def rows_are_used_again_after_every_end(backend: Backend, tour: Tour) -> None:
+def rows_are_used_again_after_every_end(backend: Backend, tour: touring.Tour) -> None:
     """The same of rows whose owners ended in every way or were retracted: the next owner sees nothing of it."""
-    for run in ending_runs(tour):
-        play_ends(backend, run)
+    for run in touring.ending_runs(tour):
+        touring.play_ends(backend, run)
 
 
-def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
+def _play_all(backend: Backend, tour: touring.Tour, runs_of: RunsOf) -> None:
     """Play the largest run first: a fault that begins at some size is found there at once, also while it is shrunk."""
     refused: WorkerRefusal | None = None
     for run in reversed([*runs_of(tour, largest_power(backend))]):
         try:
-            play_beside_the_reference(backend, run)
+            touring.play_beside_the_reference(backend, run)
         except WorkerRefusal as refusal:
             refused = refusal
     if refused is not None:
         raise refused
 
 
-def tours() -> SearchStrategy[Tour]:
+def tours() -> SearchStrategy[touring.Tour]:
     """Draw what all runs of a tour share."""
     return st.builds(
-        Tour,
+        touring.Tour,
         seed=st.integers(0, 2**32 - 1),
         agreement=st.sampled_from((0.7, 0.9, 0.5)),
         num_layers=st.sampled_from(((2, 1), (1, 2))),
@@ -99,26 +88,16 @@ def _reuses(backend: Backend) -> tuple[str, ...]:
     return () if backend.scheduler is not None else tuple(map(str, all_reuses()))
 
 
-PROPERTIES = tuple(
-    state_of_runs(
-        "sizes",
-        law,
-        tours,
-        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
-        "P24",
-        OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
-        must_reach=wanted,
-        weight=RUNS_A_TOUR,
-    )
-    for law, wanted in (
-        (prompts_of_every_length_are_decoded, _classes(Dimension.PROMPT)),
-        (outputs_of_every_length_are_decoded, _classes(Dimension.OUTPUT)),
-        (
-            batches_of_every_size_are_decoded,
-            _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
-        ),
-        (paths_of_every_depth_are_accepted, _depths),
-        (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
-        (rows_are_used_again_after_every_end, _reuses),
-    )
+_CALLED = tuple(dict.fromkeys((*SPINE, *OPERATIONS)))
+_OF_BATCHES = _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED)
+
+PROPERTIES = states_of_runs(
+    "sizes",
+    (prompts_of_every_length_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.PROMPT)}),
+    (outputs_of_every_length_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.OUTPUT)}),
+    (batches_of_every_size_are_decoded, tours, _CALLED, "P24", {"must_reach": _OF_BATCHES}),
+    (paths_of_every_depth_are_accepted, tours, _CALLED, "P24", {"must_reach": _depths}),
+    (trees_of_every_width_are_decoded, tours, _CALLED, "P24", {"must_reach": _classes(Dimension.TOPK)}),
+    (rows_are_used_again_after_every_end, tours, _CALLED, "P24", {"must_reach": _reuses, "plays": OF_ENGINES}),
+    weight=RUNS_A_TOUR,
 )

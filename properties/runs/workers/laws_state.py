@@ -8,9 +8,9 @@ import numpy as np
 from specsim.config import PoolSizes
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import asking, scenarios, trees_or_any_scenario
-from specsim.properties.runs.play import Play, require_in_step, require_same, side_by_side
+from specsim.properties.runs.play import Play, require_in_step, require_none, require_same, side_by_side
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.reference.models import load_model
@@ -23,7 +23,7 @@ from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.worker import is_telling
+from specsim.simulation.worker import Worker, is_telling
 
 Tags = list[list[list[int]]]
 
@@ -74,6 +74,12 @@ def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected:
             require(one == other, f"{pool}[{component}] of request {request.request_id} at {position}", one, other)
 
 
+def check_texts(pools: Sequence[str], state: dict[str, Any], model: HashModel, request: Request) -> None:
+    """Raise AssertionError unless some pools, of which the target's is first, have the tags of a request's own text."""
+    for name, tags in zip(pools, expected_tags(model, request.fill), strict=False):
+        check_tags(name, state[name], request, tags)
+
+
 def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
     """Check every committed entry of the target's pool (0) or the draft's (1) after every iteration."""
     play, name = Play(scenario, backend), ("target_kv", "draft_kv")[pool]
@@ -108,19 +114,21 @@ def check_goes_on(engine: Engine, scenario: Scenario) -> None:
     """Raise AssertionError unless caches and what starts the next drafts are those of a fresh prefill."""
     state = engine.worker.state()
     for request in engine.scheduler.running:
-        tags = expected_tags(scenario.model, [*request.prompt, *request.output])
-        for name, of_pool in zip(("target_kv", "draft_kv"), tags, strict=True):
-            check_tags(name, state[name], request, of_pool)
+        check_texts(("target_kv", "draft_kv"), state, scenario.model, request)
         _check_carried(state, request, _prefilled(scenario, request.fill[:-1], engine.worker.sizes)[1])
 
 
 def _prefilled(scenario: Scenario, committed: Sequence[int], sizes: PoolSizes) -> tuple[list[int], dict[str, Any]]:
     """Return the bonus token and the state of a worker that has prefilled some tokens in row 1."""
     fresh = ReferenceWorker(scenario.config, load_model(scenario.model), sizes)
-    slots = tuple(range(1, len(committed) + 1))
-    fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-    bonus = fresh.prefill([1], [PromptChunk.whole(committed)])
-    return bonus, fresh.state()
+    return prefill_whole(fresh, committed), fresh.state()
+
+
+def prefill_whole(worker: Worker, text: Sequence[int], first: int = 1) -> list[int]:
+    """Run a prefill of a text in row 1, in slots from the first one on; return the token after it."""
+    slots = tuple(range(first, first + len(text)))
+    worker.assign_slots([SlotRange(row=1, start=0, end=len(text), slots=slots)])
+    return worker.prefill([1], [PromptChunk.whole(text)])
 
 
 def _check_carried(state: dict[str, Any], request: Request, expected: dict[str, Any]) -> None:
@@ -166,9 +174,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
         _require_same_ends(reference, tried, reported)
         return
     for number, _ in enumerate(require_in_step(reference, tried)):
-        divergence = reported.first_divergence(number)
-        if divergence is not None:
-            raise AssertionError(str(divergence))
+        require_none(reported.first_divergence(number))
 
 
 def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) -> None:
@@ -177,28 +183,17 @@ def _require_same_ends(reference: Play, tried: Play, reported: ReportedPairs) ->
         pass
     for one, other in zip(reference.requests, tried.requests, strict=True):
         require_same(other, one, "output", "finish")
-    divergence = reported.first_divergence(0)
-    if divergence is not None:
-        raise AssertionError(str(divergence))
+    require_none(reported.first_divergence(0))
 
 
-PROPERTIES = (
-    *(
-        state_of_runs("worker", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
-        for catalogue, law in (
-            ("P40", committed_kv_is_that_of_a_fresh_prefill),
-            ("P48", draft_cache_is_that_of_a_fresh_prefill),
-            ("P49", proposals_depend_on_the_committed_tokens_only),
-            ("P51", draft_starts_from_the_committed_length),
-        )
-    ),
-    state_of_runs(
-        "worker",
-        agrees_with_the_reference_in_lockstep,
-        trees_or_any_scenario,
-        (*SPINE, "gather_output_logprobs"),
-        "P62",
-        (EAGLE_V2,),
-        least_examples=8,
-    ),
+_TELLING = (*SPINE, "gather_output_logprobs")
+
+PROPERTIES = states_of_runs(
+    "worker",
+    (committed_kv_is_that_of_a_fresh_prefill, scenarios, SPINE, "P40"),
+    (draft_cache_is_that_of_a_fresh_prefill, scenarios, SPINE, "P48"),
+    (proposals_depend_on_the_committed_tokens_only, scenarios, SPINE, "P49"),
+    (draft_starts_from_the_committed_length, scenarios, SPINE, "P51"),
+    (agrees_with_the_reference_in_lockstep, trees_or_any_scenario, _TELLING, "P62", {"least_examples": 8}),
+    plays=(EAGLE_V2,),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.counts import floor_to
-from specsim.properties.laws.checks import require, state_of_runs
+from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import scenarios
 from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
@@ -13,32 +13,14 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.requests import Request
 
 SPINE = (
-    "fast_topk",
-    "select_top_k_tokens",
-    "organize_draft_results",
-    "organize_chain_draft_results",
-    "assign_draft_cache_locs",
-    "per_step_draft_out_cache_loc",
-    "generate_draft_decode_kv_indices",
-    "build_tree",
-    "target_verify_metadata",
-    "argmax_target_predict",
-    "verify_tree_greedy",
-    "gather_accept_tokens",
-    "fill_bonus_tokens",
-    "fill_accept_out_cache_loc",
-    "fill_accept_target_cache_loc",
-    "compact_accepted_to_front",
-    "move_kv_cache",
-    "assign_req_to_token_pool",
-    "assign_extend_cache_locs",
-    "rotate_prefill_input_ids",
-    "prepare_for_extend_to_fill_draft_kvcache",
-    "target_forward",
-    "draft_extend_forward",
-    "draft_decode_forward",
-    "hash_target_logits",
-    "hash_draft_probabilities",
+    *("fast_topk", "select_top_k_tokens", "organize_draft_results", "organize_chain_draft_results"),
+    *("assign_draft_cache_locs", "per_step_draft_out_cache_loc", "generate_draft_decode_kv_indices"),
+    *("build_tree", "target_verify_metadata", "argmax_target_predict", "verify_tree_greedy"),
+    *("gather_accept_tokens", "fill_bonus_tokens", "fill_accept_out_cache_loc", "fill_accept_target_cache_loc"),
+    *("compact_accepted_to_front", "move_kv_cache", "assign_req_to_token_pool", "assign_extend_cache_locs"),
+    *("rotate_prefill_input_ids", "prepare_for_extend_to_fill_draft_kvcache"),
+    *("target_forward", "draft_extend_forward", "draft_decode_forward"),
+    *("hash_target_logits", "hash_draft_probabilities"),
 )
 """What greedy runs of the V2 worker on the hash model call; a reduced draft vocabulary calls for one more."""
 
@@ -93,8 +75,7 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
     play = Play(scenario, backend)
     engine = play.engine
-    for _ in play.turns():
-        engine.scheduler.check_ledger()
+    for _ in play.turns(checks_ledger=True):
         state = engine.worker.state()
         for request in engine.scheduler.running:
             check_map(state, request)
@@ -113,13 +94,12 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
             require(one == other, f"{field} of request {number}", one, f"{other} as alone")
 
 
-PROPERTIES = tuple(
-    state_of_runs("engine", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
-    for catalogue, law in (
-        ("P01", output_equals_autoregressive_decoding),
-        ("P06", acceptance_is_what_the_draft_promises),
-        ("P25", counts_are_drafts_and_drafts_plus_bonus),
-        ("P38", slots_have_one_owner),
-        ("P31", request_does_not_depend_on_its_neighbours),
-    )
+PROPERTIES = states_of_runs(
+    "engine",
+    (output_equals_autoregressive_decoding, scenarios, SPINE, "P01"),
+    (acceptance_is_what_the_draft_promises, scenarios, SPINE, "P06"),
+    (counts_are_drafts_and_drafts_plus_bonus, scenarios, SPINE, "P25"),
+    (slots_have_one_owner, scenarios, SPINE, "P38"),
+    (request_does_not_depend_on_its_neighbours, scenarios, SPINE, "P31"),
+    plays=(EAGLE_V2,),
 )

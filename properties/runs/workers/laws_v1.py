@@ -2,8 +2,8 @@
 
 from specsim.conformance.backend import EAGLE_V1, Backend, load
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
-from specsim.properties.laws.checks import require, require_kind, state_of_runs
-from specsim.properties.property import OF_EAGLE, Property
+from specsim.properties.laws.checks import require, require_kind, states_of_runs
+from specsim.properties.property import OF_EAGLE
 from specsim.properties.runs.histories import v1_scenarios
 from specsim.properties.runs.play import Play, require_in_step, require_same
 from specsim.properties.runs.scenario import Scenario
@@ -18,13 +18,8 @@ from specsim.simulation.comparing.history import first_divergence_of_v1
 from specsim.simulation.worker import Iteration
 
 OPERATIONS = (
-    "create_extend_after_decode_spec_info",
-    "draft_extend_forward",
-    "filter_batch",
-    "generate_attn_arg_prefill",
-    "merge_batch",
-    "remap_accepted_slots",
-    "truncate_at_stop",
+    *("create_extend_after_decode_spec_info", "draft_extend_forward", "filter_batch", "generate_attn_arg_prefill"),
+    *("merge_batch", "remap_accepted_slots", "truncate_at_stop"),
 )
 """What the V1 worker calls and the V2 worker does not, and the forward that gets segments of different lengths."""
 
@@ -106,24 +101,15 @@ def _rows(phase: Phase) -> list[int]:
     return rows
 
 
-PROPERTIES = tuple(
-    state_of_runs(
-        "worker_v1",
-        law,
-        v1_scenarios,
-        (*OPERATIONS, "gather_output_logprobs") if catalogue == "P62" else OPERATIONS,
-        catalogue,
-        OF_EAGLE if catalogue == "P55" else (EAGLE_V1,),
-    )
-    for catalogue, law in (
-        ("P01", output_equals_autoregressive_decoding),
-        ("P38", slots_have_one_owner),
-        ("P40", committed_kv_is_that_of_a_fresh_prefill),
-        ("P49", proposals_depend_on_the_committed_tokens_only),
-        ("P55", both_workers_decode_alike),
-        ("P62", agrees_with_the_reference_in_lockstep),
-    )
-) + tuple(
-    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True, plays=(EAGLE_V1,))
-    for catalogue, law in (("P59", ended_requests_carry_nothing_on), ("P25", segments_are_what_was_accepted))
+PROPERTIES = states_of_runs(
+    "worker_v1",
+    (output_equals_autoregressive_decoding, v1_scenarios, OPERATIONS, "P01"),
+    (slots_have_one_owner, v1_scenarios, OPERATIONS, "P38"),
+    (committed_kv_is_that_of_a_fresh_prefill, v1_scenarios, OPERATIONS, "P40"),
+    (proposals_depend_on_the_committed_tokens_only, v1_scenarios, OPERATIONS, "P49"),
+    (both_workers_decode_alike, v1_scenarios, OPERATIONS, "P55", {"plays": OF_EAGLE}),
+    (agrees_with_the_reference_in_lockstep, v1_scenarios, (*OPERATIONS, "gather_output_logprobs"), "P62"),
+    (ended_requests_carry_nothing_on, v1_scenarios, HAND_OVERS, "P59", {"fills_missing": False}),
+    (segments_are_what_was_accepted, v1_scenarios, HAND_OVERS, "P25", {"fills_missing": False}),
+    plays=(EAGLE_V1,),
 )
