@@ -103,12 +103,7 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(
-    correct: Any,
-    *pairs: str,
-    within: Function | ModuleType | str = "",
-    **names: Any,
-) -> Any:
+def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that

@@ -67,9 +67,7 @@ def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Fun
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
 
 
-def mutants_by_operation(
-    **faults: Sequence[tuple[str, str, Callable[[Function], Function]]],
-) -> tuple[Mutant, ...]:
+def mutants_by_operation(**faults: Sequence[tuple[str, str, Callable[[Function], Function]]]) -> tuple[Mutant, ...]:
     """Return the mutants of several operations, each with its faults as `mutants_of` takes them."""
     return tuple(mutant for operation, of_one in faults.items() for mutant in mutants_of(operation, *of_one))
 

@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from specsim.properties.mutants.record import (
-    Function,
-    Named,
-    answering,
-    edits_of,
-    mutants_of,
-)
+from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of
 
 
 def _of_the_neighbour(correct: Function, arguments: Named) -> Any:
