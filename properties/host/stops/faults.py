@@ -4,40 +4,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of
 
-_BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
-_BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)
-_STOPS = (FinishReason.STOP_STRING, *_BY_TOKEN)
-_NEVER: dict[FinishReason, Named] = {
-    FinishReason.LENGTH: {"max_new_tokens": 1 << 30},
-    FinishReason.EOS: {"eos_tokens": frozenset()},
-    FinishReason.STOP_TOKEN: {"stop_tokens": frozenset()},
-    FinishReason.STOP_STRING: {"stop_strings": ()},
-    FinishReason.CONTEXT: {"context_limit": None},
-}
-"""Rules under which a reason ends no request."""
+_NO_TOKENS: Named = {"eos_tokens": frozenset(), "stop_tokens": frozenset()}
+_NO_STRINGS: Named = {"stop_strings": ()}
+_NO_LIMITS: Named = {"max_new_tokens": 1 << 30, "context_limit": None}
+"""Rules under which no condition of a kind ends a request."""
 
 
-def _in_order(*groups: tuple[FinishReason, ...]) -> Callable[[Function], Function]:
-    """Inject a fault that tests the whole run for one group of conditions before it tests it for the next."""
+def _in_order(*left_out: Named) -> Callable[[Function], Function]:
+    """Inject a fault that tests the whole run with some conditions left out before it does so with others."""
 
     def ask(correct: Function, arguments: Named) -> Any:
-        for group in groups:
-            finish = correct(**{**arguments, "rules": _only(group, arguments["rules"])})
+        for rules in left_out:
+            finish = correct(**{**arguments, "rules": replace(arguments["rules"], **rules)})
             if finish is not None:
                 return finish
         return None
 
     return answering(ask)
-
-
-def _only(reasons: tuple[FinishReason, ...], rules: StopRules) -> StopRules:
-    """Return rules that leave only the conditions of some reasons."""
-    for reason, never in _NEVER.items():
-        rules = rules if reason in reasons else replace(rules, **never)
-    return rules
 
 
 MUTANTS = (
@@ -123,11 +108,15 @@ MUTANTS = (
     ),
     *mutants_of(
         "find_stop",
-        ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_BY_LIMIT, _STOPS)),
+        (
+            "R01",
+            "The limits are tested on the whole run before any stop is.",
+            _in_order({**_NO_TOKENS, **_NO_STRINGS}, _NO_LIMITS),
+        ),
         (
             "R21",
             "Stop tokens are tested on the whole run before strings are.",
-            _in_order(_BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)),
+            _in_order({**_NO_STRINGS, **_NO_LIMITS}, _NO_TOKENS),
         ),
     ),
 )
