@@ -1,7 +1,7 @@
 """Draft trees of a batch with whatever else each request brings: those of the draft pipeline, and arbitrary ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -159,13 +159,6 @@ def _with_distinct_siblings(tree: Tree, vocab: int, source: Bulk) -> Tree:
 def _drafted(size: topologies.Sizes, proposal: Proposal) -> Tree:
     parent_list, index, tokens = (part[None] for part in select(size, propose(size, proposal)))
     draft_token, _, next_token, next_sibling, _, _ = build_tree(
-        np.zeros(1, dtype=np.int32),
-        parent_list,
-        index,
-        tokens,
-        np.zeros(1, dtype=np.int64),
-        size.topk,
-        size.num_steps,
-        size.num_draft_tokens,
+        np.zeros(1, dtype=np.int32), parent_list, index, tokens, np.zeros(1, dtype=np.int64), *astuple(size)
     )
     return Tree(Topology.from_links(next_token[0], next_sibling[0]), draft_token)
