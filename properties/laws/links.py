@@ -60,12 +60,7 @@ def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
 
 def depths_of(parents: list[int]) -> list[int]:
     """Count the steps from each node to the root."""
-    depths = []
-    for node in range(len(parents)):
-        depth = 0
-        while parents[node] >= 0 and depth <= len(parents):
-            node, depth = parents[node], depth + 1
-        depths.append(depth)
+    depths: list[int] = (closure_of(parents).sum(axis=1) - 1).tolist()
     return depths
 
 

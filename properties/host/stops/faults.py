@@ -31,14 +31,8 @@ MUTANTS = (
     @@ find_stop
     R02 Strings are searched in the last stop_len + 1 tokens of a run.
     - _condition(rules, num_tokens, prompt_length, token, window, before)
-    + _condition(
-    +     rules,
-    +     num_tokens,
-    +     prompt_length,
-    +     token,
-    +     window if len(accepted_tokens) - place <= max(map(len, rules.stop_strings), default=0) + 1 else "",
-    +     before,
-    + )
+    + _condition(rules, num_tokens, prompt_length, token, window if (
+    +     len(accepted_tokens) - place <= max(map(len, rules.stop_strings), default=0) + 1) else "", before)
     R03 Text is cut at the string, tokens are not.
     - return Finish(reason, num_tokens, text[: len(text) - num_cut], matched)
     + num_tokens = len(output) + len(accepted_tokens) if num_cut else num_tokens

@@ -88,8 +88,7 @@ def _other_layout(values: Any, choices: Choices) -> Any:
     )
 
 
-def _read_only(values: Any, choices: Choices) -> Any:
-    del choices
+def _read_only(values: Any, _: Choices) -> Any:
     frozen = values.copy()
     frozen.flags.writeable = False
     return frozen

@@ -32,8 +32,7 @@ def empty_row(name: str, value: float) -> Fault:
 def too_small(name: str, needed: str) -> Fault:
     """Return the fault that a size is one below what the lengths need: their sum, or the longest of them."""
 
-    def fault(arguments: Arguments, where: int) -> Arguments:
-        del where
+    def fault(arguments: Arguments, _: int) -> Arguments:
         lengths = arguments["seq_lens"]
         least = int(lengths.sum() if needed == "sum" else lengths.max(initial=0))
         return {**arguments, name: max(least - 1, 0)}
@@ -78,9 +77,8 @@ def offsets_broken(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "cu_num_drafts", where, offsets[where % len(offsets)] + (1 if where % 3 else -1))
 
 
-def chain_too_long(arguments: Arguments, where: int) -> Arguments:
+def chain_too_long(arguments: Arguments, _: int) -> Arguments:
     """An output row holds one draft less than the longest chain."""
-    del where
     return {**arguments, "max_num_drafts": max(int(np.diff(arguments["cu_num_drafts"]).max(initial=0)) - 1, 0)}
 
 
