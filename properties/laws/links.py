@@ -8,18 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from specsim.assertion import require
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import (
-    Array,
-    Case,
-    arrangements,
-    batch_of,
-    block,
-    local_path,
-    outputs_of,
-    require,
-    require_equal,
-)
+from specsim.properties.laws.checks import Case, arrangements, batch_of, block, local_path, outputs_of, require_equal
+from specsim.properties.strategies.arrays import Array
 from specsim.properties.strategies.limits import limits
 
 

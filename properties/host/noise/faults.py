@@ -4,8 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from specsim.host.noise import STEP, WORDS
-from specsim.properties.mutants.record import Function, answering, given, mutants_by_operation, with_arguments
+from specsim.properties.mutants.record import Function, answering, edits_of, given, mutants_of, with_arguments
 
 
 def _of(purpose: str, /, **changes: Any) -> Callable[[Function], Function]:
@@ -28,8 +27,9 @@ def _new_each_time(correct: Function) -> Function:
     return given(lambda own: own.update(purpose="draft", epoch=next(calls) % 2**32))(correct)
 
 
-MUTANTS = mutants_by_operation(
-    stream_key=(
+MUTANTS = (
+    *mutants_of(
+        "stream_key",
         ("OWN-4230", "A rejection draws on the noise of its draft.", _of("draft", purpose="token")),
         (
             "OWN-4231",
@@ -50,17 +50,15 @@ MUTANTS = mutants_by_operation(
         ("OWN-4243", "The coin of acceptance is a number of the draft's race.", _of("accept", purpose="draft")),
         ("OWN-4244", "A key follows from how many keys there were.", _new_each_time),
     ),
-    stream_uniform=(
-        ("OWN-4245", "Four tokens have one number.", with_arguments(token=lambda token: token // WORDS * WORDS)),
-        (
-            "OWN-4246",
-            "Numbers are rounded, to 0 and 1 too.",
-            answering(lambda correct, own: round(correct(**own) * 2**9) / 2**9),
-        ),
-        (
-            "OWN-4247",
-            "Small numbers are frequent.",
-            answering(lambda correct, own: max(correct(**own) ** 2, STEP / 2)),
-        ),
+    *edits_of(
+        """
+    @@ stream_uniform
+    OWN-4245 Four tokens have one number.
+    - words[token % WORDS] => words[0]
+    OWN-4246 Numbers are rounded, to 0 and 1 too.
+    - float((words[token % WORDS] + 0.5) * STEP) => round(float((words[token % WORDS] + 0.5) * STEP) * 2**9) / 2**9
+    OWN-4247 Small numbers are frequent.
+    - float((words[token % WORDS] + 0.5) * STEP) => max(float((words[token % WORDS] + 0.5) * STEP) ** 2, STEP / 2)
+    """
     ),
 )

@@ -1,6 +1,7 @@
 """Rows of EAGLE, EAGLE3 and STANDALONE: rules, choice of the worker, sizes (semantics F.2, F.3, F.4)."""
 
 from functools import partial
+from typing import Any
 
 from specsim.properties.host.rules.rows.record import CHOSEN, INFO, WARNING, row, settled, tree
 from specsim.rules import Code
@@ -8,10 +9,10 @@ from specsim.rules import Code
 _family = partial(row, "F.2")
 _choice = partial(row, "F.3")
 _sizes = partial(row, "F.4")
-_NO_OVERLAP = {"disable_overlap": True}
+_NO_OVERLAP: dict[str, Any] = {"disable_overlap": True}
 _OPEN = {"topk": None, "num_steps": None, "num_draft_tokens": None}
-_CHAIN = {"topk": 1, "num_steps": 3, "num_draft_tokens": 4}
-_TREE = {"topk": 4, "num_steps": 5, "num_draft_tokens": 8}
+_CHAIN: dict[str, Any] = {"topk": 1, "num_steps": 3, "num_draft_tokens": 4}
+_TREE: dict[str, Any] = {"topk": 4, "num_steps": 5, "num_draft_tokens": 8}
 _CHOSEN_SIZES = (Code.SIZES_CHOSEN, INFO)
 _LENGTH = (CHOSEN, (Code.CHAIN_LENGTH, WARNING))
 _PAGED = (Code.PAGED_TREE, WARNING)
