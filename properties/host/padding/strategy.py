@@ -61,8 +61,7 @@ def _padding(draw: DrawFn, mode: ForwardMode, numbers: Numbers) -> Padding:
     extra = draw(st.integers(0, 3))
     num_tokens = batch.num_tokens + extra if is_prefill else (size + extra) * width
     has_hidden = draw(st.booleans())
-    rows = num_tokens
-    output = ForwardOutput(numbers(rows, 3), numbers(rows, 2) if has_hidden else None)
+    output = ForwardOutput(numbers(num_tokens, 3), numbers(num_tokens, 2) if has_hidden else None)
     return Padding(batch, num_tokens, draw(st.sampled_from((1, 0, 3))), draw(st.sampled_from((0, width))), output)
 
 

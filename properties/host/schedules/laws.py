@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -191,12 +191,6 @@ class Prefix(Sequence[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._tokens)
-
-    @overload
-    def __getitem__(self, place: int) -> int: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Outcome: ...
 
     def __getitem__(self, place: Any) -> Any:
         last = place.stop - 1 if isinstance(place, slice) and place.stop is not None else place
