@@ -6,20 +6,14 @@ MUTANTS = edits_of(
     """
     @@ PipelineStage
     OWN-5100 Only the last stage trims what a launch has counted.
-    - held.seq_len -= row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.seq_len -= row.num_rejected
+    - held.seq_len -= row.num_rejected => held.seq_len -= row.num_rejected * (self.stage == self.num_stages - 1)
     - held.num_placeholders -= row.num_committed + row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.num_placeholders -= row.num_committed + row.num_rejected
+    + held.num_placeholders -= (row.num_committed + row.num_rejected) * (self.stage == self.num_stages - 1)
     OWN-5101 Only the last stage trims lengths.
-    - held.seq_len -= row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.seq_len -= row.num_rejected
+    - held.seq_len -= row.num_rejected => held.seq_len -= row.num_rejected * (self.stage == self.num_stages - 1)
     OWN-5102 Only the last stage trims placeholders.
     - held.num_placeholders -= row.num_committed + row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.num_placeholders -= row.num_committed + row.num_rejected
+    + held.num_placeholders -= (row.num_committed + row.num_rejected) * (self.stage == self.num_stages - 1)
     OWN-5103 No stage trims what a launch has counted.
     - held.seq_len -= row.num_rejected
     ...

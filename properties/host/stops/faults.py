@@ -7,9 +7,10 @@ from typing import Any
 from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of
 
 _NO_TOKENS: Named = {"eos_tokens": frozenset(), "stop_tokens": frozenset()}
-_NO_STRINGS: Named = {"stop_strings": ()}
+_NO_STOPS: Named = {**_NO_TOKENS, "stop_strings": ()}
 _NO_LIMITS: Named = {"max_new_tokens": 1 << 30, "context_limit": None}
-"""Rules under which no condition of a kind ends a request."""
+_TOKENS_ALONE: Named = {**_NO_LIMITS, "stop_strings": ()}
+"""Rules under which conditions of some kinds end no request."""
 
 
 def _in_order(*left_out: Named) -> Callable[[Function], Function]:
@@ -102,15 +103,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "find_stop",
-        (
-            "R01",
-            "The limits are tested on the whole run before any stop is.",
-            _in_order({**_NO_TOKENS, **_NO_STRINGS}, _NO_LIMITS),
-        ),
-        (
-            "R21",
-            "Stop tokens are tested on the whole run before strings are.",
-            _in_order({**_NO_STRINGS, **_NO_LIMITS}, _NO_TOKENS),
-        ),
+        ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_NO_STOPS, _NO_LIMITS)),
+        ("R21", "Stop tokens are tested on the whole run before strings are.", _in_order(_TOKENS_ALONE, _NO_TOKENS)),
     ),
 )

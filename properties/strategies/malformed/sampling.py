@@ -88,13 +88,8 @@ SECOND_LINKS = (second_link("retrieve_next_token"), second_link("retrieve_next_s
 LINKS = (backward_link("retrieve_next_token"), backward_link("retrieve_next_sibling"), *SECOND_LINKS)
 TREE = (*LINKS, foreign_node)
 CHAINS = (offsets_broken, chain_too_long)
-_LOGITS = (
-    entry("logits", _INFINITE),
-    empty_row("logits", -_INFINITE),
-    entry("top_p", 0.0),
-    entry("temperature", 1e-30),
-    entry("temperature", 2.0**21),
-)
+_TEMPERATURES = (entry("temperature", 1e-30), entry("temperature", 2.0**21))
+_LOGITS = (entry("logits", _INFINITE), empty_row("logits", -_INFINITE), entry("top_p", 0.0), *_TEMPERATURES)
 _ROWS = ("target_logits", "draft_logits")
 _NO_MASS = (empty_row("probabilities", 0.0), empty_row("probabilities", _INFINITE))
 _CHAIN_LOGITS = (

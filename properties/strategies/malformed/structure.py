@@ -156,13 +156,8 @@ def _off_by(change: int, name: str) -> Fault:
     return fault
 
 
-_OFFSETS = (
-    one_more("cu_seqlens_q"),
-    one_less("cu_seqlens_q"),
-    one_less("cache_seqlens"),
-    fewer_keys_than_queries,
-    page_outside_the_pool,
-)
+_LENGTHS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
+_OFFSETS = (*_LENGTHS, fewer_keys_than_queries, page_outside_the_pool)
 
 PATHS: tuple[Fault, ...] = (malformed_path, path_beside_its_root)
 
