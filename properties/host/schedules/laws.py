@@ -12,7 +12,7 @@ from specsim.properties.distribution import Outcome
 from specsim.properties.host.schedules import strategy as strategies
 from specsim.properties.host.schedules.exact_law import Drafts, Form, Lengths, Schedule, all_drafts, joint_law
 from specsim.properties.host.schedules.stopping_points import first_unpredictable
-from specsim.properties.laws.checks import for_each, refuses, require, require_equal, state
+from specsim.properties.laws.checks import for_each, refuses, require, require_equal, states
 from specsim.properties.laws.frequencies import Inconclusive
 from specsim.properties.strategies.sampling_scenes import ChainScene
 from specsim.rejection import Reason
@@ -201,16 +201,15 @@ class Prefix(Sequence[int]):
         return self._tokens[place]
 
 
-_CHOOSE, _ASK = (CHOOSE,), (ASK,)
-
 # NOTE: the quick ones first, as a fault meets them in this order.
-PROPERTIES = (
-    state("schedules", survivals_of_another_owner_change_nothing, strategies.owner_cases, _CHOOSE),
-    state("schedules", a_given_budget_bounds_the_drafts, strategies.forced_cases, _CHOOSE),
-    state("schedules", for_each(lengths_stop_before_what_they_read), strategies.several_cases, _CHOOSE),
-    state("schedules", for_each(lengths_lie_within_the_drafts), strategies.several_cases, _CHOOSE),
-    state("schedules", batches_keep_the_joint_law, strategies.several_cases, _CHOOSE),
-    state("schedules", bad_confidences_are_refused, strategies.bad_confidences, _CHOOSE),
-    state("schedules", for_each(callbacks_read_drafts_before_alone), strategies.several_cases, _ASK),
-    state("schedules", bad_confidences_are_refused_draft_by_draft, strategies.bad_confidences, _ASK),
+PROPERTIES = states(
+    "schedules",
+    (survivals_of_another_owner_change_nothing, strategies.owner_cases, CHOOSE),
+    (a_given_budget_bounds_the_drafts, strategies.forced_cases, CHOOSE),
+    (for_each(lengths_stop_before_what_they_read), strategies.several_cases, CHOOSE),
+    (for_each(lengths_lie_within_the_drafts), strategies.several_cases, CHOOSE),
+    (batches_keep_the_joint_law, strategies.several_cases, CHOOSE),
+    (bad_confidences_are_refused, strategies.bad_confidences, CHOOSE),
+    (for_each(callbacks_read_drafts_before_alone), strategies.several_cases, ASK),
+    (bad_confidences_are_refused_draft_by_draft, strategies.bad_confidences, ASK),
 )
