@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
+from operator import ne
 from typing import Any
 
 import numpy as np
@@ -67,24 +68,22 @@ def require_same(what: str, got: Any, expected: Any) -> None:
 
 def require_equal(what: str, got: Any, expected: Any) -> None:
     """Raise AssertionError unless two arrays, lists or numbers agree in shape and in every entry."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    if got.shape != expected.shape:
-        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
-    different = np.argwhere(got != expected)
-    if len(different):
-        place = tuple(different[0].tolist())
-        index = f"[{', '.join(map(str, place))}]" if place else ""
-        raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
+    _require_nowhere(ne, what, np.asarray(got), np.asarray(expected))
 
 
 def require_rounded(what: str, got: Any, expected: Any, exponents: Any = 0.0) -> None:
     """Raise AssertionError unless two arrays of probabilities agree but for rounding of rows and exponents."""
     got, expected = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    _require_nowhere(lambda one, other: ~is_rounded(other, one, exponents), what, got, expected)
+
+
+def _require_nowhere(differs: Callable[[Array, Array], Any], what: str, got: Array, expected: Array) -> None:
+    """Raise AssertionError unless two arrays have one shape and no entry that differs."""
     if got.shape != expected.shape:
         raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
-    for place in np.argwhere(~is_rounded(expected, got, exponents))[:1]:
-        index = f"[{', '.join(map(str, place))}]"
-        raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
+    for place in map(tuple, np.argwhere(differs(got, expected)).tolist()[:1]):
+        index = f"[{', '.join(map(str, place))}]" if place else ""
+        raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
 
 
 def refuses(reason: Reason, call: Callable[[], Any]) -> None:

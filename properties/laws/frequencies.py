@@ -6,9 +6,11 @@ noncentral chi-square distribution with noncentrality ``samples * w**2``. A test
 decides nothing, and its verdict is ``inconclusive`` unless it rejects.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 from specsim.properties.distribution import Outcome
@@ -139,16 +141,10 @@ def power_of(num_samples: int, freedom: int, *, alpha: float, effect: float) -> 
 
 def samples_needed(freedom: int, *, alpha: float, effect: float) -> int:
     """Return the least number of samples whose power is ``LEAST_POWER``."""
-    low, high = 0, 1
-    while power_of(high, freedom, alpha=alpha, effect=effect) < LEAST_POWER:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if power_of(middle, freedom, alpha=alpha, effect=effect) < LEAST_POWER:
-            low = middle
-        else:
-            high = middle
-    return high
+    power, most = partial(power_of, freedom=freedom, alpha=alpha, effect=effect), 1
+    while power(most) < LEAST_POWER:
+        most *= 2
+    return bisect_left(range(most), LEAST_POWER, key=power)
 
 
 def detectable_effect(num_samples: int, freedom: int, *, alpha: float) -> float:

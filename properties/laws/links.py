@@ -8,18 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from specsim.assertion import require
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.checks import (
-    Array,
-    Case,
-    arrangements,
-    batch_of,
-    block,
-    local_path,
-    outputs_of,
-    require,
-    require_equal,
-)
+from specsim.properties.laws.checks import Case, arrangements, batch_of, block, local_path, outputs_of, require_equal
+from specsim.properties.strategies.arrays import Array
 from specsim.properties.strategies.limits import limits
 
 
@@ -60,12 +52,7 @@ def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
 
 def depths_of(parents: list[int]) -> list[int]:
     """Count the steps from each node to the root."""
-    depths = []
-    for node in range(len(parents)):
-        depth = 0
-        while parents[node] >= 0 and depth <= len(parents):
-            node, depth = parents[node], depth + 1
-        depths.append(depth)
+    depths: list[int] = (closure_of(parents).sum(axis=1) - 1).tolist()
     return depths
 
 

@@ -6,9 +6,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, setitem
 from textwrap import dedent
 from types import ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 Function = Callable[..., Any]
+Place = tuple[Callable[[Any], None], Any]
 
 
 class DoesNotFitError(ValueError):
@@ -103,12 +104,7 @@ def faults_in(diffs: str) -> list[list[str]]:
     return faults
 
 
-def edit(
-    correct: Any,
-    *pairs: str,
-    within: Function | ModuleType | str = "",
-    **names: Any,
-) -> Any:
+def edit(correct: Any, *pairs: str, within: Function | ModuleType | str = "", **names: Any) -> Any:
     """Return a function or a class as `edited` would inject it.
 
     What stands beside it in its module is the same, but for functions, which meet what is edited, and for classes that
@@ -211,46 +207,34 @@ def _replace(function: ast.AST, old: str, new: str, where: str) -> None:
         found = [*_statements(function, [_dumped(one) for one in sought])]
     if len(found) != 1:
         raise DoesNotFitError(f"{where} has {len(found)} times what an edit replaces: {old}")
-    found[0](instead[0].value if is_expression else instead or [ast.Pass()])
+    put, old_one = found[0]
+    new_one: Any = instead[0].value if is_expression else instead or [ast.Pass()]
+    if hasattr(old_one, "ctx"):
+        new_one.ctx = old_one.ctx
+    put(new_one)
 
 
-def _expressions(function: ast.AST, sought: str) -> Iterator[Callable[[Any], None]]:
-    """Yield what puts another expression in the place of each that is found."""
+def _expressions(function: ast.AST, sought: str) -> Iterator[Place]:
+    """Yield what puts another expression in the place of each that is found, and that."""
     for node in ast.walk(function):
         for name, value in ast.iter_fields(node):
             for place, one in enumerate(value if isinstance(value, list) else [value]):
                 if isinstance(one, ast.expr) and _dumped(one) == sought:
-                    yield _setter(node, name, place if isinstance(value, list) else None, one)
+                    yield (
+                        partial(setitem, value, place) if isinstance(value, list) else partial(setattr, node, name),
+                        one,
+                    )
 
 
-def _setter(node: ast.AST, name: str, place: int | None, old: Any) -> Callable[[Any], None]:
-    def put(new: Any) -> None:
-        if hasattr(old, "ctx"):
-            new.ctx = old.ctx
-        if place is None:
-            setattr(node, name, new)
-        else:
-            getattr(node, name)[place] = new
-
-    return put
-
-
-def _statements(function: ast.AST, sought: list[str]) -> Iterator[Callable[[list[ast.stmt]], None]]:
-    """Yield what puts other statements in the place of each run of statements that is found."""
+def _statements(function: ast.AST, sought: list[str]) -> Iterator[Place]:
+    """Yield what puts other statements in the place of each run of statements that is found, and the first of it."""
     for node in ast.walk(function):
         for body in (getattr(node, "body", None), getattr(node, "orelse", None), getattr(node, "finalbody", None)):
             if isinstance(body, list):
                 dumped = [_dumped(one) for one in body]
                 for start in range(len(body) - len(sought) + 1):
                     if dumped[start : start + len(sought)] == sought:
-                        yield _slice_setter(body, slice(start, start + len(sought)))
-
-
-def _slice_setter(body: list[ast.stmt], places: slice) -> Callable[[list[ast.stmt]], None]:
-    def put(new: list[ast.stmt]) -> None:
-        body[places] = new
-
-    return put
+                        yield partial(setitem, body, slice(start, start + len(sought))), body[start]
 
 
 def _dumped(node: ast.AST) -> str:

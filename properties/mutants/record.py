@@ -195,35 +195,24 @@ def unchanged(correct: Function) -> Function:
 
 def instead(function: Function) -> Callable[[Function], Function]:
     """Inject a whole re-implementation; its input is checked like that of the original."""
-
-    def inject(correct: Function) -> Function:
-        return wrapped(correct, lambda arguments: (check_call(correct.__name__, arguments), function(**arguments))[1])
-
-    return inject
+    return answering(lambda correct, own: (check_call(correct.__name__, own), function(**own))[1])
 
 
 def unchecked(function: Function) -> Callable[[Function], Function]:
     """Inject a whole re-implementation that takes any input."""
-
-    def inject(correct: Function) -> Function:
-        return wrapped(correct, lambda arguments: function(**arguments))
-
-    return inject
+    return answering(lambda _, arguments: function(**arguments))
 
 
 def given(change: Callable[[Named], None]) -> Callable[[Function], Function]:
     """Inject a fault that hands other arguments to the correct function; ``change`` edits them by name."""
 
-    def inject(correct: Function) -> Function:
-        def call(arguments: Named) -> Any:
-            if correct.__name__ in RECORDS:
-                check_call(correct.__name__, arguments)
-            change(arguments)
-            return correct(**arguments)
+    def answer(correct: Function, arguments: Named) -> Any:
+        if correct.__name__ in RECORDS:
+            check_call(correct.__name__, arguments)
+        change(arguments)
+        return correct(**arguments)
 
-        return wrapped(correct, call)
-
-    return inject
+    return answering(answer)
 
 
 def with_arguments(**changes: Any) -> Callable[[Function], Function]:
@@ -239,20 +228,16 @@ def with_outputs(**changes: Any) -> Callable[[Function], Function]:
 def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Function]:
     """Inject a fault in what the correct function returned; ``change`` edits outputs and sees arguments, by name."""
 
-    def inject(correct: Function) -> Function:
+    def answer(correct: Function, arguments: Named) -> Any:
         names = [spec.name for spec in RECORDS[correct.__name__].contract.outputs]
+        returned = correct(**arguments)
+        values = returned if isinstance(returned, tuple) else (returned,)
+        outputs = dict(zip(names, values, strict=True)) if names else {}
+        change(outputs, arguments)
+        changed = tuple(outputs[name] for name in names)
+        return changed if len(names) > 1 else changed[0] if names else None
 
-        def call(arguments: Named) -> Any:
-            returned = correct(**arguments)
-            values = returned if isinstance(returned, tuple) else (returned,)
-            outputs = dict(zip(names, values, strict=True)) if names else {}
-            change(outputs, arguments)
-            changed = tuple(outputs[name] for name in names)
-            return changed if len(names) > 1 else changed[0] if names else None
-
-        return wrapped(correct, call)
-
-    return inject
+    return answering(answer)
 
 
 def answering(answer: Callable[[Function, Named], Any]) -> Callable[[Function], Function]:

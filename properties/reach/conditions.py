@@ -15,12 +15,7 @@ class Condition(StrEnum):
     LAST_TOKEN = "a last chunk of one token with recurrent states"
 
 
-SHARES = {
-    Condition.LAYERS: 0.9,
-    Condition.PAGES_OF_BEAMS: 0.5,
-    Condition.SAMPLED_CHUNK: 0.9,
-    Condition.LAST_TOKEN: 0.3,
-}
+SHARES = {Condition.LAYERS: 0.9, Condition.PAGES_OF_BEAMS: 0.5, Condition.SAMPLED_CHUNK: 0.9, Condition.LAST_TOKEN: 0.3}
 """The least share of the examples of its law that meets each condition."""
 
 

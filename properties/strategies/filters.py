@@ -1,12 +1,13 @@
 """Sampling parameters of requests: temperature, top-k, top-p and min-p, some of which follow from a row of logits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
+from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE, SamplingParameters
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, mostly
 from specsim.properties.strategies.made_once import made_once
 
@@ -54,7 +55,7 @@ def cutting_filters() -> SearchStrategy[Filters]:
     )
 
 
-def filters_of(requests: list[Filters]) -> Arguments:
+def filters_of(requests: Sequence[Filters | SamplingParameters]) -> Arguments:
     """Return the sampling parameters of a batch."""
     return {
         "temperature": np.array([one.temperature for one in requests], dtype=np.float32),

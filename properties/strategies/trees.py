@@ -1,7 +1,7 @@
 """Draft trees of a batch with whatever else each request brings: those of the draft pipeline, and arbitrary ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.composite import composite
+from specsim.properties.strategies import topologies
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
-from specsim.properties.strategies.topologies import (
-    ORDERS,
-    TREE_KINDS,
-    Sizes,
-    batch,
-    num_nodes,
-    reordered,
-    sizes,
-    tree_of_kind,
-)
 from specsim.reference import build_tree
 from specsim.topology import Topology
 
@@ -80,7 +71,7 @@ def trees(
     max_requests: int,
     vocab: int | None = None,
     most_nodes: int | None = None,
-    kinds: Sequence[str] = TREE_KINDS,
+    kinds: Sequence[str] = topologies.TREE_KINDS,
 ) -> SearchStrategy[Trees[T]]:
     """Return a strategy of batches of trees.
 
@@ -100,15 +91,15 @@ def trees(
     has_too_few_tokens = limits().has_distinct_siblings and vocab is not None
     return (
         arbitrary
-        if most_nodes or kinds != TREE_KINDS or has_too_few_tokens
+        if most_nodes or kinds != topologies.TREE_KINDS or has_too_few_tokens
         else mostly(arbitrary, _pipeline_trees(of_request, max_requests, vocab), one_in=3)
     )
 
 
 @composite
 def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: int, vocab: int | None) -> Trees[T]:
-    size = draw(sizes())
-    requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
+    size = draw(topologies.sizes())
+    requests = draw(topologies.batch(st.tuples(proposals(), of_request), max_requests))
     drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
     if limits().has_distinct_siblings:
         drafts = [
@@ -127,16 +118,16 @@ def _arbitrary_trees(
     most_nodes: int | None,
     kinds: Sequence[str],
 ) -> Trees[T]:
-    width = draw(num_nodes() if kinds == TREE_KINDS else sized("node", st.sampled_from(WIDE)))
+    width = draw(topologies.num_nodes() if kinds == topologies.TREE_KINDS else sized("node", st.sampled_from(WIDE)))
     width = min(width, most_nodes or width)
     size = vocab or draw(st.sampled_from((1, 2, 3, 8)))
-    one = st.tuples(st.sampled_from(kinds), st.sampled_from(ORDERS), bulk(), of_request)
-    requests = draw(batch(one, max_requests))
-    is_distinct = kinds != TREE_KINDS and size >= width
+    one = st.tuples(st.sampled_from(kinds), st.sampled_from(topologies.ORDERS), bulk(), of_request)
+    requests = draw(topologies.batch(one, max_requests))
+    is_distinct = kinds != topologies.TREE_KINDS and size >= width
     widest = size if limits().has_distinct_siblings else width
     drawn = [
         Tree(
-            reordered(narrowed(tree_of_kind(kind, width, source), widest), order, source),
+            topologies.reordered(narrowed(topologies.tree_of_kind(kind, width, source), widest), order, source),
             source.order(size)[:width] if is_distinct else source.integers(width, 0, size - 1),
         )
         for kind, order, source, _ in requests
@@ -165,16 +156,9 @@ def _with_distinct_siblings(tree: Tree, vocab: int, source: Bulk) -> Tree:
     return Tree(tree.topology, tokens)
 
 
-def _drafted(size: Sizes, proposal: Proposal) -> Tree:
+def _drafted(size: topologies.Sizes, proposal: Proposal) -> Tree:
     parent_list, index, tokens = (part[None] for part in select(size, propose(size, proposal)))
     draft_token, _, next_token, next_sibling, _, _ = build_tree(
-        np.zeros(1, dtype=np.int32),
-        parent_list,
-        index,
-        tokens,
-        np.zeros(1, dtype=np.int64),
-        size.topk,
-        size.num_steps,
-        size.num_draft_tokens,
+        np.zeros(1, dtype=np.int32), parent_list, index, tokens, np.zeros(1, dtype=np.int64), *astuple(size)
     )
     return Tree(Topology.from_links(next_token[0], next_sibling[0]), draft_token)

@@ -11,19 +11,8 @@ from specsim.properties.strategies.arrays import mostly
 
 BUILT_IN = tuple(SpeculativeAlgorithm.__members__)
 RESERVED = (*BUILT_IN, ALIAS_OF_EAGLE)
-PREDICATES = (
-    "is_none",
-    "is_speculative",
-    "is_some",
-    "is_eagle",
-    "is_eagle3",
-    "is_frozen_kv_mtp",
-    "is_dflash",
-    "is_standalone",
-    "is_ngram",
-    "supports_spec_v2",
-    "supports_target_verify_for_draft",
-)
+_KINDS = ("none", "speculative", "some", "eagle", "eagle3", "frozen_kv_mtp", "dflash", "standalone", "ngram")
+PREDICATES = (*(f"is_{kind}" for kind in _KINDS), "supports_spec_v2", "supports_target_verify_for_draft")
 """What every algorithm answers, written out by hand."""
 
 

@@ -1,48 +1,23 @@
 """Faults in what is counted by position where verifies differ in width."""
 
-from collections.abc import Sequence
-from typing import Any
+from specsim.properties.mutants.record import edits_of
 
-from specsim.properties.mutants.record import (
-    Function,
-    Named,
-    answering,
-    edits_of,
-    mutants_of,
-)
+_CUT = """
+    + num_levels = [max(levels, 0) for levels in num_levels]
+    + pairs = zip(num_proposed_drafts, num_levels, strict=False)
+    + num_proposed_drafts = [max(drafts, levels) if levels else 0 for drafts, levels in pairs]
+    + pairs = zip(num_accepted_drafts, num_levels, strict=False)
+    + num_accepted_drafts = [min(max(taken, 0), levels) for taken, levels in pairs]
+    + num_requests = len(num_accepted_drafts)"""
+"""Cuts drafts, levels and accepted drafts of each request to fit each other, where others are missing too."""
 
-
-def _of_the_neighbour(correct: Function, arguments: Named) -> Any:
-    """Count drafts of each request with the levels of the next, cut where nothing fits."""
-    levels = [*arguments["num_levels"][1:], *arguments["num_levels"][:1]]
-    return _fitted(correct, arguments, arguments["num_proposed_drafts"], levels, arguments["num_accepted_drafts"])
-
-
-def _anything_goes(correct: Function, arguments: Named) -> Any:
-    """Cut what contradicts itself where a refusal is asked for."""
-    names = ("num_proposed_drafts", "num_levels", "num_accepted_drafts")
-    return _fitted(correct, arguments, *(arguments[name] for name in names))
-
-
-def _fitted(
-    correct: Function, arguments: Named, drafts: Sequence[int], levels: Sequence[int], accepted: Sequence[int]
-) -> Any:
-    """Count what is left of the drafts and levels of each request when they are cut to fit each other."""
-    heights = [max(height, 0) for height in levels]
-    widths = [max(width, height) if height else 0 for width, height in zip(drafts, heights, strict=False)]
-    taken = [min(max(one, 0), height) for one, height in zip(accepted, heights, strict=False)]
-    return correct(arguments["counters"], widths, heights, taken)
-
-
-MUTANTS = (
-    *edits_of(
-        """
+MUTANTS = edits_of(
+    f"""
     @@ count_positions
     OWN-3120 Every verify is as wide as the widest of its batch.
       num_requests = len(num_accepted_drafts)
-    + num_proposed_drafts, num_levels = (
-    +     [max(counts, default=0)] * num_requests for counts in (num_proposed_drafts, num_levels)
-    + )
+    + num_proposed_drafts = [max(num_proposed_drafts, default=0)] * num_requests
+    + num_levels = [max(num_levels, default=0)] * num_requests
     OWN-3122 Every verify is taken to have tried every position.
     - position <= taken => True
     OWN-3123 Positions are one late: the root's is the first.
@@ -64,11 +39,10 @@ MUTANTS = (
     - counters.accepted, counters.tried => (), counters.tried
     OWN-3129 Proposed drafts are counted by levels.
     - sum(num_proposed_drafts) => sum(num_levels)
+    OWN-3125 Levels are those of the next request.
+    - num_requests = len(num_accepted_drafts)
+    + num_levels = [*num_levels[1:], *num_levels[:1]]{_CUT}
+    OWN-3130 Counts that contradict each other are cut to fit.
+    - num_requests = len(num_accepted_drafts){_CUT}
     """
-    ),
-    *mutants_of(
-        "count_positions",
-        ("OWN-3125", "Levels are those of the next request.", answering(_of_the_neighbour)),
-        ("OWN-3130", "Counts that contradict each other are cut to fit.", answering(_anything_goes)),
-    ),
 )

@@ -4,21 +4,13 @@ from fractions import Fraction
 
 from specsim.conformance.backend import Backend
 from specsim.host.metrics import RequestCounters, SpecCounters
-from specsim.properties.host.metrics.strategy import (
-    History,
-    RequestLog,
-    Row,
-    counted_intervals,
-    draft_sizes,
-    histories,
-    several_logs,
-)
+from specsim.properties.host.metrics import strategy as strategies
 from specsim.properties.laws.checks import for_each, require, require_equal, states
 
-Batches = tuple[tuple[Row, ...], ...]
+Batches = tuple[tuple[strategies.Row, ...], ...]
 
 
-def intervals_are_those_of_the_log(backend: Backend, history: History) -> None:
+def intervals_are_those_of_the_log(backend: Backend, history: strategies.History) -> None:
     """Reports come when they are due and count each batch once; what never resets counts all of them.
 
     NOTE: the tokens are added up here by hand, drafts and one a row, and not by ``specsim.counts``.
@@ -68,7 +60,7 @@ def a_round_proposes_all_nodes_but_the_root(backend: Backend, case: tuple[int | 
     require_equal("drafts_per_round", backend.host("drafts_per_round")(nodes, steps), expected)
 
 
-def histogram_adds_up(backend: Backend, log: RequestLog) -> None:
+def histogram_adds_up(backend: Backend, log: strategies.RequestLog) -> None:
     """The histogram has one entry a verify; weighted by their index the entries add up to the accepted drafts."""
     count_verify = backend.host("count_verify")
     counters = RequestCounters()
@@ -84,7 +76,7 @@ def histogram_adds_up(backend: Backend, log: RequestLog) -> None:
     require_equal("histogram", counters.histogram, expected)
 
 
-def zombies_count_for_the_batch_alone(backend: Backend, history: History) -> None:
+def zombies_count_for_the_batch_alone(backend: Backend, history: strategies.History) -> None:
     """A batch counts all its rows; a request counts its rows until it ends."""
     count_batch = backend.host("count_batch")
     counters = [RequestCounters() for _ in range(history.num_requests)]
@@ -104,7 +96,7 @@ def zombies_count_for_the_batch_alone(backend: Backend, history: History) -> Non
         require_equal(f"histogram of request {request}", sum(counted.histogram), len(live))
 
 
-def meta_info_is_counted_from_the_log(backend: Backend, log: RequestLog) -> None:
+def meta_info_is_counted_from_the_log(backend: Backend, log: strategies.RequestLog) -> None:
     """Every key says what the log says; keys are there only where they mean something."""
     accepted, per_round = log.num_accepted_drafts, log.num_drafts_per_round
     histogram = tuple(accepted.count(drafts) for drafts in range(max(accepted, default=-1) + 1))
@@ -144,10 +136,10 @@ def _ratio(part: int, whole: int) -> float:
 
 PROPERTIES = states(
     "metrics",
-    (intervals_are_those_of_the_log, histories, ("update_spec_metrics", "report_decode_stats"), "P26"),
-    (rates_have_their_bounds, counted_intervals, ("interval_rates",), "P26"),
-    (a_round_proposes_all_nodes_but_the_root, draft_sizes, ("drafts_per_round",), "P26"),
-    (for_each(histogram_adds_up), several_logs, ("count_verify",), "P26"),
-    (zombies_count_for_the_batch_alone, histories, ("count_batch",), "P26"),
-    (for_each(meta_info_is_counted_from_the_log), several_logs, ("meta_info",), "P26"),
+    (intervals_are_those_of_the_log, strategies.histories, ("update_spec_metrics", "report_decode_stats"), "P26"),
+    (rates_have_their_bounds, strategies.counted_intervals, ("interval_rates",), "P26"),
+    (a_round_proposes_all_nodes_but_the_root, strategies.draft_sizes, ("drafts_per_round",), "P26"),
+    (for_each(histogram_adds_up), strategies.several_logs, ("count_verify",), "P26"),
+    (zombies_count_for_the_batch_alone, strategies.histories, ("count_batch",), "P26"),
+    (for_each(meta_info_is_counted_from_the_log), strategies.several_logs, ("meta_info",), "P26"),
 )

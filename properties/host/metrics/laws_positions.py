@@ -36,13 +36,8 @@ def a_verify_accepts_no_more_than_it_was_proposed(backend: Backend, batches: Bat
     """Counts that contradict each other are refused: so many drafts on no level, or more accepted than levels."""
     count_positions, counters = backend.host("count_positions"), PositionCounters()
     for drafts, levels, accepted in [verify for batch in batches for verify in batch]:
-        for wrong in (
-            (drafts, levels, levels + 1),
-            (drafts, drafts + 1, accepted),
-            (drafts + 1, 0, 0),
-            (drafts, levels, -1),
-            (-1, 0, 0),
-        ):
+        too_many = ((drafts, levels, levels + 1), (drafts, drafts + 1, accepted), (drafts + 1, 0, 0))
+        for wrong in (*too_many, (drafts, levels, -1), (-1, 0, 0)):
             refuses(Reason.COUNT_OUT_OF_RANGE, partial(count_positions, counters, *_columns([wrong])))
     refuses(Reason.INCONSISTENT_LENGTHS, partial(count_positions, counters, [1], [], [0]))
 

@@ -1,5 +1,6 @@
 """Histories of an n-gram store, documents of corpora, and texts that both are asked to continue."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from specsim.properties.strategies.arrays import Bulk, bulk, one_of_evenly
 Text = tuple[int, ...]
 
 _ROOMY = 1000
+_MOSTLY_PROB = (TreeMode.PROB, TreeMode.PROB, TreeMode.BFS)
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,7 @@ def ngram_history(draw: DrawFn) -> NgramHistory:
 def crowded_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that knows more of most contexts than a draft has nodes, or a level has breadth."""
     source = draw(bulk())
-    parameters = NgramParameters(
-        max_depth=draw(st.sampled_from((4, 5, 3))),
-        max_breadth=draw(st.sampled_from((2, 3, 4))),
-        capacity=_ROOMY,
-        num_draft_tokens=draw(st.sampled_from((5, 8, 4, 6))),
-        mode=draw(st.sampled_from((TreeMode.PROB, TreeMode.PROB, TreeMode.BFS))),
-    )
+    parameters = _sizes(draw, _MOSTLY_PROB, (4, 5, 3), (2, 3, 4), (), (5, 8, 4, 6))
     text = tuple(source.integers(draw(st.sampled_from((24, 12, 36))), 0, draw(st.sampled_from((2, 3, 4)))).tolist())
     starts = source.integers(6, 0, len(text) - 1).tolist()
     contexts = tuple(text[start : start + parameters.max_depth - place % 3] for place, start in enumerate(starts))
@@ -108,14 +104,7 @@ def crowded_history(draw: DrawFn) -> NgramHistory:
 def tight_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that goes on reading one text of few tokens, and forgets most of it before it comes again."""
     source = draw(bulk())
-    max_depth = draw(st.sampled_from((2, 3, 4)))
-    parameters = NgramParameters(
-        max_depth=max_depth,
-        max_breadth=draw(st.sampled_from((2, 3))),
-        capacity=max_depth + draw(st.sampled_from((5, 3, 8, 12))),
-        num_draft_tokens=draw(st.sampled_from((3, 2, 5))),
-        mode=draw(st.sampled_from((TreeMode.PROB, TreeMode.PROB, TreeMode.BFS))),
-    )
+    parameters = _sizes(draw, _MOSTLY_PROB, (2, 3, 4), (2, 3), (5, 3, 8, 12), (3, 2, 5))
     vocab = draw(st.sampled_from((3, 4, 2)))
     parts = [tuple(source.integers(6, 0, vocab - 1).tolist()) for _ in range(draw(st.integers(3, 8)))]
     asked = tuple((token,) for token in range(vocab))
@@ -131,13 +120,7 @@ def corpora_cases() -> SearchStrategy[list[CorporaCase]]:
 def long_document(draw: DrawFn) -> CorporaCase:
     """Draw one document of few tokens, asked for contexts a token longer than a path, and few nodes for all it says."""
     source = draw(bulk())
-    parameters = NgramParameters(
-        max_depth=draw(st.sampled_from((2, 3))),
-        max_breadth=draw(st.sampled_from((2, 3))),
-        capacity=_ROOMY,
-        num_draft_tokens=draw(st.sampled_from((3, 2, 4))),
-        mode=draw(st.sampled_from(TreeMode)),
-    )
+    parameters = _sizes(draw, tuple(TreeMode), (2, 3), (2, 3), (), (3, 2, 4))
     text = tuple(source.integers(24, 0, draw(st.sampled_from((1, 2)))).tolist())
     longest = parameters.max_depth + 1
     contexts = tuple(text[start : start + longest] for start in source.integers(6, 0, len(text) - longest - 1).tolist())
@@ -172,6 +155,22 @@ def shared_budgets() -> SearchStrategy[list[SharedBudget]]:
     """Return a strategy of budgets: those that corpora share evenly, those that leave a rest, and too large ones."""
     one = st.builds(SharedBudget, st.integers(1, 16), st.integers(0, 4), st.integers(0, 20))
     return st.lists(one, min_size=3, max_size=8)
+
+
+def _sizes(draw: DrawFn, modes: Sequence[TreeMode], *sizes: Sequence[int]) -> NgramParameters:
+    """Draw parameters each of which is one of some: depths, breadths, rooms beside one path, of none a lot, and nodes.
+
+    They are drawn in this order, the mode last.
+    """
+    depths, breadths, rooms, num_nodes = sizes
+    max_depth = draw(st.sampled_from(depths))
+    return NgramParameters(
+        max_depth=max_depth,
+        max_breadth=draw(st.sampled_from(breadths)),
+        capacity=max_depth + draw(st.sampled_from(rooms)) if rooms else _ROOMY,
+        num_draft_tokens=draw(st.sampled_from(num_nodes)),
+        mode=draw(st.sampled_from(modes)),
+    )
 
 
 @composite

@@ -93,12 +93,8 @@ class Walk:
         if self.is_over(done):
             yield done, EVERYTHING, noise
             return
-        place = len(done)
-        if self.scene.by_coin:
-            drawn = noise.pick(self.key_of("final", place), weights)
-        else:
-            drawn = noise.race(self.key_of("token", place), weights)
-        for token, chance, after in drawn:
+        draw, purpose = (noise.pick, "final") if self.scene.by_coin else (noise.race, "token")
+        for token, chance, after in draw(self.key_of(purpose, len(done)), weights):
             yield (*done, token), chance, after
 
 
@@ -125,12 +121,11 @@ def rejection_sampling(walk: Walk, noise: Noise, done: Outcome = ()) -> Branches
 def block_verification(walk: Walk, noise: Noise) -> Branches:
     """Judge all drafts together (semantics B.9b): the last one whose coin passes decides."""
     for drafts, chance, after in walk.drafts(walk.num_judged, noise):
-        ratios, passes = [EVERYTHING], list[Fraction]()
+        ratios = [EVERYTHING]
         for place, draft in enumerate(drafts):
             done = drafts[:place]
             ratios.append(min(ratios[-1] * walk.target(done)[draft] / walk.proposal(done)[draft], EVERYTHING))
-        for place in range(1, len(drafts) + 1):
-            passes.append(_pass_of(walk, drafts, ratios, place))
+        passes = [_pass_of(walk, drafts, ratios, place) for place in range(1, len(drafts) + 1)]
         for tokens, share, last in _from_the_end(walk, drafts, ratios, passes, after):
             yield tokens, chance * share, last
 
@@ -178,14 +173,10 @@ def sampled_verify(walk: Walk, noise: Noise) -> Branches:
         yield (token,), chance, after
 
 
-def play(rule: Rule, scene: KeyedScene, keys: Keys, noise: Noise) -> Branches:
-    """Yield every output of a request up to its horizon, iteration after iteration."""
-    yield from _play_on(rule, scene, keys, noise, (), 0, scene.num_drafts)
-
-
-def _play_on(
-    rule: Rule, scene: KeyedScene, keys: Keys, noise: Noise, text: Outcome, epoch: int, length: int
+def play(
+    rule: Rule, scene: KeyedScene, keys: Keys, noise: Noise, length: int, text: Outcome = (), epoch: int = 0
 ) -> Branches:
+    """Yield every output of a request up to its horizon, iteration after iteration; ``length`` is of the next."""
     if len(text) >= scene.horizon:
         yield text[: scene.horizon], EVERYTHING, noise
         return
@@ -199,7 +190,7 @@ def _play_on(
         following = scene.num_drafts if scene.lengths is None else scene.lengths[drafts[-1]]
         for tokens, share, last in rule(given, after):
             longer = (*text, *tokens[: verified + 1])
-            for output, weight, end in _play_on(rule, scene, keys, last, longer, epoch + 1, following):
+            for output, weight, end in play(rule, scene, keys, last, following, longer, epoch + 1):
                 yield output, chance * share * weight, end
 
 
@@ -216,7 +207,7 @@ def law_of_keys(rule: Rule, scenes: tuple[KeyedScene, ...], keys: Keys) -> Distr
         laws = [
             ((*before, *output), chance * share, last)
             for before, chance, noise in laws
-            for output, share, last in play(rule, scene, keys, noise)
+            for output, share, last in play(rule, scene, keys, noise, scene.num_drafts)
         ]
     law: Distribution = {}
     for output, chance, _ in laws:

@@ -8,12 +8,7 @@ rule of acceptance, so that each has a property of its own.
 from itertools import pairwise
 
 from specsim.conformance.backend import Backend
-from specsim.properties.host.noise.keyed_walks import (
-    block_verification,
-    rejection_sampling,
-    require_law_of_keys,
-    sampled_verify,
-)
+from specsim.properties.host.noise import keyed_walks
 from specsim.properties.host.noise.strategy import Key, KeyedScene, blocks, keyed_scenes, keys, lagged_scenes, pairs
 from specsim.properties.laws.checks import require, states
 
@@ -23,32 +18,32 @@ NEIGHBOURS = 1024
 
 def rejection_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Drafts that are accepted one by one, and what is drawn after them, have the target's law over two iterations."""
-    require_law_of_keys(backend.host("stream_key"), rejection_sampling, scene)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.rejection_sampling, scene)
 
 
 def block_verification_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Drafts judged as a block read noise that no later iteration reads again."""
-    require_law_of_keys(backend.host("stream_key"), block_verification, scene)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.block_verification, scene)
 
 
 def sampled_verify_on_its_keys_emits_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """The target's own draws have its law token after token, whatever noise drafts are drawn on."""
-    require_law_of_keys(backend.host("stream_key"), sampled_verify, scene)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.sampled_verify, scene)
 
 
 def lagged_schedules_on_their_keys_emit_the_targets_law(backend: Backend, scene: KeyedScene) -> None:
     """Where drafts decide how many of the next ones are verified, these are drawn on fresh noise."""
-    require_law_of_keys(backend.host("stream_key"), rejection_sampling, scene)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.rejection_sampling, scene)
 
 
 def requests_of_distinct_seeds_are_independent(backend: Backend, scenes: tuple[KeyedScene, KeyedScene]) -> None:
     """Of two requests with one prompt and different seeds the targets' draws have the product of their laws."""
-    require_law_of_keys(backend.host("stream_key"), sampled_verify, *scenes)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.sampled_verify, *scenes)
 
 
 def drafts_of_distinct_seeds_are_judged_independently(backend: Backend, scenes: tuple[KeyedScene, KeyedScene]) -> None:
     """Where drafts are accepted one by one, two requests with one prompt have the product of their laws."""
-    require_law_of_keys(backend.host("stream_key"), rejection_sampling, *scenes)
+    keyed_walks.require_law_of_keys(backend.host("stream_key"), keyed_walks.rejection_sampling, *scenes)
 
 
 def a_key_is_a_function_of_what_it_is_made_of(backend: Backend, parts: Key) -> None:

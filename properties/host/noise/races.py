@@ -158,10 +158,7 @@ def second_race(first: Weights, second: Weights, winner: int) -> Row:
 def same_winner(one: Weights, other: Weights) -> Fraction:
     """Return the chance that two races on one noise have the same winner."""
     pairs = [(p, q) for p, q in zip(one, other, strict=True)]
-    return sum(
-        (1 / sum((max(r / p, s / q) for r, s in pairs), NOTHING) for p, q in pairs if p and q),
-        NOTHING,
-    )
+    return sum((1 / sum((max(r / p, s / q) for r, s in pairs), NOTHING) for p, q in pairs if p and q), NOTHING)
 
 
 def total_variation(got: Mapping[tuple[int, ...], Fraction], expected: Mapping[tuple[int, ...], Fraction]) -> Fraction:

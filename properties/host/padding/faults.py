@@ -126,6 +126,6 @@ MUTANTS = (
             ("OWN-2322", "Hidden states are those that the forward left.", _cut("hidden_states")),
             ("OWN-2323", "Counts are those that the forward left.", _cut("num_accepted_tokens")),
             ("OWN-2324", "A decode stays the extend that it was run as.", _trimmed("mode")),
-        ),
+        )
     ),
 )

@@ -9,7 +9,7 @@ from specsim.conformance.backend import Backend
 from specsim.phases import ExtendLens, ForwardBatch, ForwardMode, ForwardOutput, PaddingMode, SyncPlan
 from specsim.phases.forward import FIELDS, Along
 from specsim.properties.host.padding.strategy import Padding, extend_lengths, paddings, rounds
-from specsim.properties.laws.checks import for_each, refuses, require, require_equal, state
+from specsim.properties.laws.checks import for_each, refuses, require, require_equal, states
 from specsim.rejection import Reason
 
 _LAST_AXIS = ("mrope_positions",)
@@ -217,18 +217,18 @@ def _require_field(what: str, name: str, got: Any, expected: Any) -> None:
 
 _PAD, _TRIM = "pad_inputs_to_size", "post_forward_mlp_sync_batch"
 
-PROPERTIES = (
-    state("padding", for_each(padding_is_the_dump_behind_live_rows), paddings, (_PAD,), "P30"),
-    state("padding", for_each(padding_and_trimming_change_no_field), paddings, (_PAD, _TRIM), "P30"),
-    state("padding", for_each(outputs_are_those_of_live_rows), paddings, (_PAD, _TRIM), "P30"),
-    state(
-        "padding",
+PROPERTIES = states(
+    "padding",
+    (for_each(padding_is_the_dump_behind_live_rows), paddings, _PAD, "P30"),
+    (for_each(padding_and_trimming_change_no_field), paddings, (_PAD, _TRIM), "P30"),
+    (for_each(outputs_are_those_of_live_rows), paddings, (_PAD, _TRIM), "P30"),
+    (
         for_each(beside_prompts_a_decode_is_an_extend_of_one_token),
         paddings,
         ("as_one_token_extend", _PAD, _TRIM),
         "P30",
     ),
-    state("padding", for_each(sizes_that_cut_a_request_are_refused), paddings, (_PAD,), "P36"),
-    state("padding", ranks_run_whole_requests_that_groups_can_share, rounds, ("plan_mlp_sync_batch",), "P57"),
-    state("padding", lengths_that_the_host_lacks_are_not_waited_for, extend_lengths, ("get_draft_extend_lens",), "P32"),
+    (for_each(sizes_that_cut_a_request_are_refused), paddings, _PAD, "P36"),
+    (ranks_run_whole_requests_that_groups_can_share, rounds, "plan_mlp_sync_batch", "P57"),
+    (lengths_that_the_host_lacks_are_not_waited_for, extend_lengths, "get_draft_extend_lens", "P32"),
 )

@@ -1,8 +1,6 @@
 """Strategies of forwards that are padded: one batch of every mode, with the fields that its phase carries."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,9 @@ from hypothesis.strategies import DrawFn
 from specsim.phases import ForwardBatch, ForwardMode, ForwardOutput
 from specsim.phases.forward import FIELDS
 from specsim.properties.composite import composite
-from specsim.properties.strategies.arrays import Array, mostly
+from specsim.properties.host.phases.strategy import Numbers, numbering
+from specsim.properties.strategies.arrays import mostly
 
-Numbers = Callable[..., Array]
 _ALWAYS = ("input_ids", "req_pool_indices", "seq_lens")
 _DRAFT = ("topk_p", "topk_index")
 _COUNTS = ("num_accepted_drafts", "num_accepted_tokens")
@@ -40,12 +38,7 @@ class Padding:
 @composite
 def paddings(draw: DrawFn) -> list[Padding]:
     """Draw a forward of every mode; fields are there or not, and the smallest size is the batch itself."""
-    following = count(draw(st.integers(1, 10_000)))
-
-    def numbers(*shape: int) -> Array:
-        """Return numbers that were not used before, so that no entry passes for another."""
-        return np.array([next(following) for _ in range(int(np.prod(shape)))], dtype=np.int64).reshape(shape)
-
+    numbers = numbering(draw(st.integers(1, 10_000)))
     return [draw(_padding(mode, numbers)) for mode in ForwardMode]
 
 
@@ -68,8 +61,7 @@ def _padding(draw: DrawFn, mode: ForwardMode, numbers: Numbers) -> Padding:
     extra = draw(st.integers(0, 3))
     num_tokens = batch.num_tokens + extra if is_prefill else (size + extra) * width
     has_hidden = draw(st.booleans())
-    rows = num_tokens
-    output = ForwardOutput(numbers(rows, 3), numbers(rows, 2) if has_hidden else None)
+    output = ForwardOutput(numbers(num_tokens, 3), numbers(num_tokens, 2) if has_hidden else None)
     return Padding(batch, num_tokens, draw(st.sampled_from((1, 0, 3))), draw(st.sampled_from((0, width))), output)
 
 

@@ -207,12 +207,8 @@ def _coefficients(phase: Phase) -> tuple[int, int] | Reason:
 
 def _twin(phase: Joinable) -> Joinable:
     """Return an object with the same fields under the other tag."""
-    twins: dict[type, Any] = {
-        DraftInput: FrozenKVMTPDraftInput,
-        FrozenKVMTPDraftInput: DraftInput,
-        EagleDraftExtendInput: FrozenKVMTPDraftExtendInput,
-        FrozenKVMTPDraftExtendInput: EagleDraftExtendInput,
-    }
+    pairs = ((DraftInput, FrozenKVMTPDraftInput), (EagleDraftExtendInput, FrozenKVMTPDraftExtendInput))
+    twins: dict[type, Any] = {one: other for pair in pairs for one, other in (pair, pair[::-1])}
     twin: Joinable = twins[type(phase)](**{field.name: getattr(phase, field.name) for field in fields(phase)})
     return twin
 

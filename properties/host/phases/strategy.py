@@ -38,8 +38,10 @@ def in_every_form(case_of: Callable[[Form, Numbers], SearchStrategy[T]]) -> Sear
     case_of : callable
         Returns the strategy of one case from a form and a source of numbers; ``batch`` is one.
     """
-    return st.tuples(_first_numbers(), _forms()).flatmap(
-        lambda drawn: st.tuples(*(case_of(form, _numbering(drawn[0])) for form in drawn[1]))
+    # NOTE: the first number comes first, because of two draws the second one differs from the first in its first
+    # choice, which would otherwise be the class.
+    return st.tuples(st.integers(1, 10_000), _forms()).flatmap(
+        lambda drawn: st.tuples(*(case_of(form, numbering(drawn[0])) for form in drawn[1]))
     )
 
 
@@ -171,17 +173,8 @@ def _extend_input(form: Form, counts: list[int], numbers: Numbers) -> EagleDraft
     )
 
 
-def _first_numbers() -> SearchStrategy[int]:
-    """Return a strategy of where to start counting.
-
-    NOTE: drawn first, because of two draws the second one differs from the first in its first choice, which would
-    otherwise be the class.
-    """
-    return st.integers(1, 10_000)
-
-
-def _numbering(first: int) -> Numbers:
-    """Return a function that makes int64 arrays of numbers that it has not used before."""
+def numbering(first: int) -> Numbers:
+    """Return what makes int64 arrays of numbers that it has not used before, so that no entry passes for another."""
     following = count(first)
 
     def numbers(*shape: int) -> Array:

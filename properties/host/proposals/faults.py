@@ -1,13 +1,11 @@
 """Faults of drawn drafts: rows that no draft was drawn from, and drafts that are drawn from no row that is recorded."""
 
-import numpy as np
-
-from specsim.properties.mutants.record import Mutant, Named, edits_of, given, mutants_of, with_arguments
+from specsim.properties.mutants.record import Mutant, edits_of
 
 
 def _of_walks(name: str, first: int, logits: str, columns: str) -> tuple[Mutant, ...]:
     """Return the faults that any walk in a buffer can have."""
-    edits = edits_of(
+    return edits_of(
         f"""
         @@ {name}
         OWN-{first} Rows are recorded as divided by their temperature.
@@ -39,23 +37,17 @@ def _of_walks(name: str, first: int, logits: str, columns: str) -> tuple[Mutant,
         - recorded_logits[request_rows] = walked
         + recorded_logits[...] = NO_LOGIT
         + recorded_logits[request_rows] = walked
+        OWN-{first + 12} A logit of NaN counts as 0.
+          vocab_size = recorded_logits.shape[2]
+        + {logits} = np.nan_to_num({logits})
+        OWN-{first + 13} A temperature below 0 counts as 0.
+          vocab_size = recorded_logits.shape[2]
+        + temperatures = np.maximum(temperatures, 0)
+        OWN-{first + 14} A row past the buffer counts as the last one.
+          vocab_size = recorded_logits.shape[2]
+        + request_rows = np.minimum(request_rows, len(recorded_logits) - 1)
         """
     )
-    others = mutants_of(
-        name,
-        (f"OWN-{first + 12}", "A logit of NaN counts as 0.", with_arguments(**{logits: np.nan_to_num})),
-        (
-            f"OWN-{first + 13}",
-            "A temperature below 0 counts as 0.",
-            with_arguments(temperatures=lambda own: np.maximum(own, 0)),
-        ),
-        (f"OWN-{first + 14}", "A row past the buffer counts as the last one.", given(_within_buffer)),
-    )
-    return (*edits, *others)
-
-
-def _within_buffer(arguments: Named) -> None:
-    arguments["request_rows"] = np.minimum(arguments["request_rows"], len(arguments["recorded_logits"]) - 1)
 
 
 MUTANTS = (

@@ -8,56 +8,50 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.host.proposals import LEAST_DRAFT_TEMPERATURE
+from specsim.properties.host.proposals import strategy as strategies
 from specsim.properties.host.proposals.realised_rows import Drawn, Sampler, require_realised
-from specsim.properties.host.proposals.strategy import (
-    ChainCase,
-    WalkCase,
-    several_chain_cases,
-    several_markov_cases,
-    several_selector_cases,
-)
 from specsim.properties.laws.checks import Array, for_each, refuses, require, require_equal, states
 from specsim.rejection import Reason
 
 MARKOV, SELECTOR, CHAINS = "walk_markov_drafts", "walk_selector_drafts", "sample_draft_chains"
 
 
-def markov_drafts_are_drawn_from_what_is_recorded(backend: Backend, case: WalkCase) -> None:
+def markov_drafts_are_drawn_from_what_is_recorded(backend: Backend, case: strategies.WalkCase) -> None:
     """After any drafts, a draft is drawn from the row that is recorded for it, over its temperature."""
     require_realised(walk_of(backend, MARKOV, case))
 
 
-def selected_drafts_are_drawn_from_what_is_recorded(backend: Backend, case: WalkCase) -> None:
+def selected_drafts_are_drawn_from_what_is_recorded(backend: Backend, case: strategies.WalkCase) -> None:
     """The same of drafts that are selected among candidates: no other token has a part of the row."""
     require_realised(walk_of(backend, SELECTOR, case))
 
 
-def chains_are_drawn_from_what_is_handed_over(backend: Backend, case: ChainCase) -> None:
+def chains_are_drawn_from_what_is_handed_over(backend: Backend, case: strategies.ChainCase) -> None:
     """After any drafts, a draft is drawn from the probabilities that go to verification, filters and map included."""
     require_realised(chains_of(backend, case))
 
 
-def markov_walks_leave_rows_of_others(backend: Backend, case: WalkCase) -> None:
+def markov_walks_leave_rows_of_others(backend: Backend, case: strategies.WalkCase) -> None:
     """A walk writes no row of a request that is not in its batch."""
     _require_others_untouched(backend, MARKOV, case)
 
 
-def selector_walks_leave_rows_of_others(backend: Backend, case: WalkCase) -> None:
+def selector_walks_leave_rows_of_others(backend: Backend, case: strategies.WalkCase) -> None:
     """A walk among candidates writes no row of a request that is not in its batch."""
     _require_others_untouched(backend, SELECTOR, case)
 
 
-def bad_markov_walks_are_refused(backend: Backend, cases: Sequence[WalkCase]) -> None:
+def bad_markov_walks_are_refused(backend: Backend, cases: Sequence[strategies.WalkCase]) -> None:
     """Logits of NaN, temperatures below 0 and rows past the buffer are refused, and nothing is written."""
     _require_refusals(backend, MARKOV, cases[0], "base_logits")
 
 
-def bad_selector_walks_are_refused(backend: Backend, cases: Sequence[WalkCase]) -> None:
+def bad_selector_walks_are_refused(backend: Backend, cases: Sequence[strategies.WalkCase]) -> None:
     """The same of walks among candidates."""
     _require_refusals(backend, SELECTOR, cases[0], "scores")
 
 
-def walk_of(backend: Backend, name: str, case: WalkCase) -> Sampler:
+def walk_of(backend: Backend, name: str, case: strategies.WalkCase) -> Sampler:
     """Return the walk of a case as a sampler, in a buffer that another batch has walked in before."""
     temperatures, rows = case.arguments["temperatures"], case.arguments["request_rows"]
     written = _written(backend, name, case)
@@ -78,7 +72,7 @@ def walk_of(backend: Backend, name: str, case: WalkCase) -> Sampler:
     return Sampler(draw, case.columns, case.arguments["arrivals"], temperatures, case.exponents)
 
 
-def chains_of(backend: Backend, case: ChainCase) -> Sampler:
+def chains_of(backend: Backend, case: strategies.ChainCase) -> Sampler:
     """Return the chains of a case as a sampler."""
 
     def draw(arrivals: Array) -> Drawn:
@@ -103,7 +97,7 @@ def _of_shape(what: str, returned: Any, shape: tuple[int, ...]) -> Array:
     return got
 
 
-def _next_logits(case: ChainCase, asked: list[Array], draft_tokens: Array) -> Array:
+def _next_logits(case: strategies.ChainCase, asked: list[Array], draft_tokens: Array) -> Array:
     """Return the rows after some drafts, which are remembered; a draft that no column is of has none."""
     asked.append(draft_tokens)
     rows = []
@@ -115,14 +109,14 @@ def _next_logits(case: ChainCase, asked: list[Array], draft_tokens: Array) -> Ar
     return np.stack(rows)
 
 
-def _written(backend: Backend, name: str, case: WalkCase) -> Array:
+def _written(backend: Backend, name: str, case: strategies.WalkCase) -> Array:
     """Return a buffer in which an earlier batch has walked."""
     recorded = case.buffer()
     backend.host(name)(**case.earlier, recorded_logits=recorded)
     return recorded
 
 
-def _require_others_untouched(backend: Backend, name: str, case: WalkCase) -> None:
+def _require_others_untouched(backend: Backend, name: str, case: strategies.WalkCase) -> None:
     before = _written(backend, name, case)
     recorded = before.copy()
     backend.host(name)(**case.arguments, recorded_logits=recorded)
@@ -130,7 +124,7 @@ def _require_others_untouched(backend: Backend, name: str, case: WalkCase) -> No
     require_equal(f"recorded rows of {others.tolist()}, not in the batch,", recorded[others], before[others])
 
 
-def _require_refusals(backend: Backend, name: str, case: WalkCase, logits: str) -> None:
+def _require_refusals(backend: Backend, name: str, case: strategies.WalkCase, logits: str) -> None:
     if not backend.rejects:
         return
     rows, temperatures = case.arguments["request_rows"], case.arguments["temperatures"]
@@ -151,11 +145,11 @@ def _require_refusals(backend: Backend, name: str, case: WalkCase, logits: str) 
 
 PROPERTIES = states(
     "proposals",
-    (for_each(markov_drafts_are_drawn_from_what_is_recorded), several_markov_cases, (MARKOV,)),
-    (for_each(markov_walks_leave_rows_of_others), several_markov_cases, (MARKOV,)),
-    (bad_markov_walks_are_refused, several_markov_cases, (MARKOV,)),
-    (for_each(selected_drafts_are_drawn_from_what_is_recorded), several_selector_cases, (SELECTOR,)),
-    (for_each(selector_walks_leave_rows_of_others), several_selector_cases, (SELECTOR,)),
-    (bad_selector_walks_are_refused, several_selector_cases, (SELECTOR,)),
-    (for_each(chains_are_drawn_from_what_is_handed_over), several_chain_cases, (CHAINS,)),
+    (for_each(markov_drafts_are_drawn_from_what_is_recorded), strategies.several_markov_cases, (MARKOV,)),
+    (for_each(markov_walks_leave_rows_of_others), strategies.several_markov_cases, (MARKOV,)),
+    (bad_markov_walks_are_refused, strategies.several_markov_cases, (MARKOV,)),
+    (for_each(selected_drafts_are_drawn_from_what_is_recorded), strategies.several_selector_cases, (SELECTOR,)),
+    (for_each(selector_walks_leave_rows_of_others), strategies.several_selector_cases, (SELECTOR,)),
+    (bad_selector_walks_are_refused, strategies.several_selector_cases, (SELECTOR,)),
+    (for_each(chains_are_drawn_from_what_is_handed_over), strategies.several_chain_cases, (CHAINS,)),
 )

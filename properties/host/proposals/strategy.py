@@ -1,7 +1,8 @@
 """Steps that draw drafts: rows in the type of a step, vocabularies of the draft, candidates, mixed temperatures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -167,24 +168,15 @@ def chain_cases(draw: DrawFn) -> ChainCase:
     return ChainCase(rows, arguments, np.tile(ids, (num_requests, num_drafts, 1)), exponents)
 
 
-def several(cases: SearchStrategy[Any]) -> SearchStrategy[Sequence[Any]]:
+def _several(cases: Callable[[], SearchStrategy[Any]]) -> SearchStrategy[Sequence[Any]]:
     """Draw three steps, because one of them has few of the choices."""
-    return st.tuples(cases, cases, cases)
+    return st.tuples(*[cases()] * 3)
 
 
-def several_markov_cases() -> SearchStrategy[Sequence[WalkCase]]:
-    """Draw a few walks by a bias."""
-    return several(markov_cases())
-
-
-def several_selector_cases() -> SearchStrategy[Sequence[WalkCase]]:
-    """Draw a few walks among candidates."""
-    return several(selector_cases())
-
-
-def several_chain_cases() -> SearchStrategy[Sequence[ChainCase]]:
-    """Draw a few batches of chains."""
-    return several(chain_cases())
+several_markov_cases = partial(_several, markov_cases)
+several_selector_cases = partial(_several, selector_cases)
+several_chain_cases = partial(_several, chain_cases)
+"""Draw a few walks by a bias, walks among candidates, and batches of chains."""
 
 
 def _vocabulary(draw: DrawFn, num_columns: int) -> tuple[Array | None, int]:

@@ -14,6 +14,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.host.stages import NO_DRAFT
 from specsim.properties.host.ranks.strategy import FULL_STEPS_S, Asked, RoundsRun, Text
 from specsim.properties.laws.checks import Array
+from specsim.properties.strategies.filters import filters_of
 from specsim.topology import Topology
 
 Agree = Callable[[str, Array], Array]
@@ -59,10 +60,7 @@ class Decisions:
         drawn: Array = self.operations.call(
             "sample_target_predict",
             logits=logits,
-            temperature=np.array([one.temperature for one in sampling], dtype=np.float32),
-            top_k=np.array([one.top_k for one in sampling], dtype=np.int32),
-            top_p=np.array([one.top_p for one in sampling], dtype=np.float32),
-            min_p=np.array([one.min_p for one in sampling], dtype=np.float32),
+            **filters_of(sampling),
             seeds=np.array([one.seed for one in sampling], dtype=np.int64),
             positions=positions,
         )

@@ -1,9 +1,9 @@
 """Laws of the rules: which worker runs a configuration, what the rules may change, and what they say about it."""
 
 from dataclasses import fields
+from functools import partial
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
@@ -115,14 +115,10 @@ def _plan(backend: Backend, config: ServerConfig) -> ExecutionPlan:
     return plan
 
 
-def _chapters() -> SearchStrategy[str]:
-    return st.just("F.")
-
-
 _RESOLVE = ("resolve",)
 
 PROPERTIES = (
-    state("rules", rows_have_their_effects, _chapters, _RESOLVE),
+    state("rules", rows_have_their_effects, partial(st.just, "F."), _RESOLVE),
     state("rules", resolving_again_changes_nothing, configs, _RESOLVE),
     state("rules", trees_run_on_v2_from_single_slots_without_recurrent_state, family_configs, _RESOLVE),
     state("rules", worker_has_its_reason, configs, _RESOLVE),

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import product
 
 from specsim.properties.distribution import EVERYTHING, NOTHING, Distribution, Outcome, Row, autoregressive, extend
+from specsim.properties.host.noise.races import total_variation
 from specsim.properties.strategies.sampling_scenes import ChainScene
 
 Drafts = tuple[Outcome, ...]
@@ -216,8 +217,5 @@ def _compared(
         chance = law.get((one, other), NOTHING)
         distance += abs(chance - targets[0][one] * targets[1][other])
         dependence = max(dependence, abs(chance - own[0][one] * own[1][other]))
-    apart = tuple(
-        sum((abs(mine[outcome] - target[outcome]) for outcome in target), NOTHING) / 2
-        for mine, target in zip(own, targets, strict=True)
-    )
+    apart = tuple(total_variation(mine, target) for mine, target in zip(own, targets, strict=True))
     return JointLaw(distance / 2, apart, dependence, verified, emitted)

@@ -3,23 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.distribution import Outcome
+from specsim.properties.host.schedules import strategy as strategies
 from specsim.properties.host.schedules.exact_law import Drafts, Form, Lengths, Schedule, all_drafts, joint_law
 from specsim.properties.host.schedules.stopping_points import first_unpredictable
-from specsim.properties.host.schedules.strategy import (
-    OwnerCase,
-    ScheduleCase,
-    bad_confidences,
-    forced_cases,
-    owner_cases,
-    several_cases,
-)
-from specsim.properties.laws.checks import for_each, refuses, require, require_equal, state
+from specsim.properties.laws.checks import for_each, refuses, require, require_equal, states
 from specsim.properties.laws.frequencies import Inconclusive
 from specsim.properties.strategies.sampling_scenes import ChainScene
 from specsim.rejection import Reason
@@ -30,17 +23,17 @@ PARTS = 101
 """A prime, so that no row of parts of it has a probability of a proposal."""
 
 
-def lengths_lie_within_the_drafts(backend: Backend, case: ScheduleCase) -> None:
+def lengths_lie_within_the_drafts(backend: Backend, case: strategies.ScheduleCase) -> None:
     """Of every request the root and no more than its drafts are verified, and the same whenever the same is asked."""
     chosen_lengths(backend, case)
 
 
-def lengths_stop_before_what_they_read(backend: Backend, case: ScheduleCase) -> None:
+def lengths_stop_before_what_they_read(backend: Backend, case: strategies.ScheduleCase) -> None:
     """Drafts that are not judged change no length of the batch, unless that changes no request's law either."""
     _require_stops(backend, case, chosen_lengths(backend, case))
 
 
-def batches_keep_the_joint_law(backend: Backend, cases: Sequence[ScheduleCase]) -> None:
+def batches_keep_the_joint_law(backend: Backend, cases: Sequence[strategies.ScheduleCase]) -> None:
     """Over all drafts, what the requests of a batch output has the product of the target's laws."""
     num_verified = Fraction(0)
     for case in cases:
@@ -54,7 +47,7 @@ def batches_keep_the_joint_law(backend: Backend, cases: Sequence[ScheduleCase]) 
         raise Inconclusive("no draft of a batch is verified, also where the budget allows all of them")
 
 
-def a_given_budget_bounds_the_drafts(backend: Backend, case: ScheduleCase) -> None:
+def a_given_budget_bounds_the_drafts(backend: Backend, case: strategies.ScheduleCase) -> None:
     """No more drafts are verified than are allowed, and no fewer of any request where more are."""
     arrays = all_drafts(case.scenes)
     for drafts in (arrays[0], arrays[len(arrays) // 2], arrays[-1]):
@@ -69,7 +62,7 @@ def a_given_budget_bounds_the_drafts(backend: Backend, case: ScheduleCase) -> No
             before = lengths
 
 
-def survivals_of_another_owner_change_nothing(backend: Backend, case: OwnerCase) -> None:
+def survivals_of_another_owner_change_nothing(backend: Backend, case: strategies.OwnerCase) -> None:
     """What is left in a row that has changed its owner decides nothing."""
     one = case.case
     other = replace(one, history=replace(one.history, survivals=case.survivals))
@@ -77,7 +70,7 @@ def survivals_of_another_owner_change_nothing(backend: Backend, case: OwnerCase)
         require_equal("verified drafts", _chosen(backend, other, drafts), _chosen(backend, one, drafts))
 
 
-def bad_confidences_are_refused(backend: Backend, case: tuple[ScheduleCase, float]) -> None:
+def bad_confidences_are_refused(backend: Backend, case: tuple[strategies.ScheduleCase, float]) -> None:
     """A confidence that is no probability is refused, and so is a number of drafts below 0."""
     if not backend.rejects:
         return
@@ -91,14 +84,14 @@ def bad_confidences_are_refused(backend: Backend, case: tuple[ScheduleCase, floa
     refuses(Reason.COUNT_OUT_OF_RANGE, lambda: backend.host(CHOOSE)(**below))
 
 
-def bad_confidences_are_refused_draft_by_draft(backend: Backend, case: tuple[ScheduleCase, float]) -> None:
+def bad_confidences_are_refused_draft_by_draft(backend: Backend, case: tuple[strategies.ScheduleCase, float]) -> None:
     """A callback refuses a confidence that is no probability."""
     if backend.rejects:
         reason = Reason.NAN_SCORE if np.isnan(case[1]) else Reason.PROBABILITY_OUT_OF_RANGE
         refuses(reason, lambda: backend.host(ASK)(0, 1, (), case[1]))
 
 
-def callbacks_read_drafts_before_alone(backend: Backend, case: ScheduleCase) -> None:
+def callbacks_read_drafts_before_alone(backend: Backend, case: strategies.ScheduleCase) -> None:
     """A callback decides about a draft by the drafts before it, and by no draft that it saw in another batch."""
     _require_stops(backend, case, _asked_of_all(case, lambda drafts: _asked(backend, case, drafts)))
 
@@ -109,12 +102,12 @@ def forms_of(backend: Backend) -> tuple[Form, ...]:
     return (Form.COUPLED, Form.CAPPED_BLOCK) if is_coupled else (Form.FRESH, Form.BLOCK)
 
 
-def chosen_lengths(backend: Backend, case: ScheduleCase) -> Schedule:
+def chosen_lengths(backend: Backend, case: strategies.ScheduleCase) -> Schedule:
     """Return what a module's schedule chooses for every array of drafts."""
     return _asked_of_all(case, lambda drafts: _chosen(backend, case, drafts))
 
 
-def _asked_of_all(case: ScheduleCase, choose: Callable[[Drafts], Lengths]) -> Schedule:
+def _asked_of_all(case: strategies.ScheduleCase, choose: Callable[[Drafts], Lengths]) -> Schedule:
     """Return the choices for all drafts; raise AssertionError if they are others the second time, backwards."""
     arrays = all_drafts(case.scenes)
     schedule = {drafts: choose(drafts) for drafts in arrays}
@@ -124,7 +117,7 @@ def _asked_of_all(case: ScheduleCase, choose: Callable[[Drafts], Lengths]) -> Sc
     return schedule
 
 
-def _chosen(backend: Backend, case: ScheduleCase, drafts: Drafts) -> Lengths:
+def _chosen(backend: Backend, case: strategies.ScheduleCase, drafts: Drafts) -> Lengths:
     verify_lens = np.asarray(backend.host(CHOOSE)(**case.arguments(drafts)))
     require(verify_lens.shape == (len(drafts),), "verify_lens.shape", verify_lens.shape, (len(drafts),))
     require(verify_lens.dtype.kind in "iu", "verify_lens.dtype", verify_lens.dtype, "whole numbers")
@@ -134,7 +127,7 @@ def _chosen(backend: Backend, case: ScheduleCase, drafts: Drafts) -> Lengths:
     return tuple(length - 1 for length in verify_lens.tolist())
 
 
-def _asked(backend: Backend, case: ScheduleCase, drafts: Drafts) -> Lengths:
+def _asked(backend: Backend, case: strategies.ScheduleCase, drafts: Drafts) -> Lengths:
     lengths = []
     for request, draft in enumerate(drafts):
         length = 0
@@ -152,7 +145,7 @@ def _asked(backend: Backend, case: ScheduleCase, drafts: Drafts) -> Lengths:
     return tuple(lengths)
 
 
-def _require_stops(backend: Backend, case: ScheduleCase, schedule: Schedule) -> None:
+def _require_stops(backend: Backend, case: strategies.ScheduleCase, schedule: Schedule) -> None:
     look_ahead = int(backend.limits.judges_draft_after_cut)
     found = first_unpredictable(schedule, case.vocab_size, look_ahead)
     if found is None:
@@ -199,12 +192,6 @@ class Prefix(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return iter(self._tokens)
 
-    @overload
-    def __getitem__(self, place: int) -> int: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Outcome: ...
-
     def __getitem__(self, place: Any) -> Any:
         last = place.stop - 1 if isinstance(place, slice) and place.stop is not None else place
         if not isinstance(last, slice) and last >= len(self._tokens):
@@ -214,16 +201,15 @@ class Prefix(Sequence[int]):
         return self._tokens[place]
 
 
-_CHOOSE, _ASK = (CHOOSE,), (ASK,)
-
 # NOTE: the quick ones first, as a fault meets them in this order.
-PROPERTIES = (
-    state("schedules", survivals_of_another_owner_change_nothing, owner_cases, _CHOOSE),
-    state("schedules", a_given_budget_bounds_the_drafts, forced_cases, _CHOOSE),
-    state("schedules", for_each(lengths_stop_before_what_they_read), several_cases, _CHOOSE),
-    state("schedules", for_each(lengths_lie_within_the_drafts), several_cases, _CHOOSE),
-    state("schedules", batches_keep_the_joint_law, several_cases, _CHOOSE),
-    state("schedules", bad_confidences_are_refused, bad_confidences, _CHOOSE),
-    state("schedules", for_each(callbacks_read_drafts_before_alone), several_cases, _ASK),
-    state("schedules", bad_confidences_are_refused_draft_by_draft, bad_confidences, _ASK),
+PROPERTIES = states(
+    "schedules",
+    (survivals_of_another_owner_change_nothing, strategies.owner_cases, CHOOSE),
+    (a_given_budget_bounds_the_drafts, strategies.forced_cases, CHOOSE),
+    (for_each(lengths_stop_before_what_they_read), strategies.several_cases, CHOOSE),
+    (for_each(lengths_lie_within_the_drafts), strategies.several_cases, CHOOSE),
+    (batches_keep_the_joint_law, strategies.several_cases, CHOOSE),
+    (bad_confidences_are_refused, strategies.bad_confidences, CHOOSE),
+    (for_each(callbacks_read_drafts_before_alone), strategies.several_cases, ASK),
+    (bad_confidences_are_refused_draft_by_draft, strategies.bad_confidences, ASK),
 )

@@ -6,20 +6,14 @@ MUTANTS = edits_of(
     """
     @@ PipelineStage
     OWN-5100 Only the last stage trims what a launch has counted.
-    - held.seq_len -= row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.seq_len -= row.num_rejected
+    - held.seq_len -= row.num_rejected => held.seq_len -= row.num_rejected * (self.stage == self.num_stages - 1)
     - held.num_placeholders -= row.num_committed + row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.num_placeholders -= row.num_committed + row.num_rejected
+    + held.num_placeholders -= (row.num_committed + row.num_rejected) * (self.stage == self.num_stages - 1)
     OWN-5101 Only the last stage trims lengths.
-    - held.seq_len -= row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.seq_len -= row.num_rejected
+    - held.seq_len -= row.num_rejected => held.seq_len -= row.num_rejected * (self.stage == self.num_stages - 1)
     OWN-5102 Only the last stage trims placeholders.
     - held.num_placeholders -= row.num_committed + row.num_rejected
-    + if self.stage == self.num_stages - 1:
-    +     held.num_placeholders -= row.num_committed + row.num_rejected
+    + held.num_placeholders -= (row.num_committed + row.num_rejected) * (self.stage == self.num_stages - 1)
     OWN-5103 No stage trims what a launch has counted.
     - held.seq_len -= row.num_rejected
     ...
@@ -41,14 +35,8 @@ MUTANTS = edits_of(
     + not self._held(request).is_in_flight or self._held(request).tokens[0] != NO_DRAFT
     OWN-5110 Rows of a record are matched by position.
     - relay.rows
-    + [
-    +     row._replace(request=held.request)
-    +     for row, held in zip(
-    +         relay.rows,
-    +         [self._rows[row] for row in sorted(self._rows) if self._rows[row].is_in_flight],
-    +         strict=False,
-    +     )
-    + ]
+    + (row._replace(request=held.request) for row, held in zip(
+    +     relay.rows, [held for _, held in sorted(self._rows.items()) if held.is_in_flight], strict=False))
     OWN-5111 Rows of a record go to the new owner of their row.
     - held is not None and held.request == row.request => held is not None
     OWN-5112 A record with a request that has ended is dropped.

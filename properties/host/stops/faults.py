@@ -4,40 +4,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.mutants.record import Function, Named, answering, edits_of, mutants_of
 
-_BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
-_BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)
-_STOPS = (FinishReason.STOP_STRING, *_BY_TOKEN)
-_NEVER: dict[FinishReason, Named] = {
-    FinishReason.LENGTH: {"max_new_tokens": 1 << 30},
-    FinishReason.EOS: {"eos_tokens": frozenset()},
-    FinishReason.STOP_TOKEN: {"stop_tokens": frozenset()},
-    FinishReason.STOP_STRING: {"stop_strings": ()},
-    FinishReason.CONTEXT: {"context_limit": None},
-}
-"""Rules under which a reason ends no request."""
+_NO_TOKENS: Named = {"eos_tokens": frozenset(), "stop_tokens": frozenset()}
+_NO_STOPS: Named = {**_NO_TOKENS, "stop_strings": ()}
+_NO_LIMITS: Named = {"max_new_tokens": 1 << 30, "context_limit": None}
+_TOKENS_ALONE: Named = {**_NO_LIMITS, "stop_strings": ()}
+"""Rules under which conditions of some kinds end no request."""
 
 
-def _in_order(*groups: tuple[FinishReason, ...]) -> Callable[[Function], Function]:
-    """Inject a fault that tests the whole run for one group of conditions before it tests it for the next."""
+def _in_order(*left_out: Named) -> Callable[[Function], Function]:
+    """Inject a fault that tests the whole run with some conditions left out before it does so with others."""
 
     def ask(correct: Function, arguments: Named) -> Any:
-        for group in groups:
-            finish = correct(**{**arguments, "rules": _only(group, arguments["rules"])})
+        for rules in left_out:
+            finish = correct(**{**arguments, "rules": replace(arguments["rules"], **rules)})
             if finish is not None:
                 return finish
         return None
 
     return answering(ask)
-
-
-def _only(reasons: tuple[FinishReason, ...], rules: StopRules) -> StopRules:
-    """Return rules that leave only the conditions of some reasons."""
-    for reason, never in _NEVER.items():
-        rules = rules if reason in reasons else replace(rules, **never)
-    return rules
 
 
 MUTANTS = (
@@ -46,14 +32,8 @@ MUTANTS = (
     @@ find_stop
     R02 Strings are searched in the last stop_len + 1 tokens of a run.
     - _condition(rules, num_tokens, prompt_length, token, window, before)
-    + _condition(
-    +     rules,
-    +     num_tokens,
-    +     prompt_length,
-    +     token,
-    +     window if len(accepted_tokens) - place <= max(map(len, rules.stop_strings), default=0) + 1 else "",
-    +     before,
-    + )
+    + _condition(rules, num_tokens, prompt_length, token, window if (
+    +     len(accepted_tokens) - place <= max(map(len, rules.stop_strings), default=0) + 1) else "", before)
     R03 Text is cut at the string, tokens are not.
     - return Finish(reason, num_tokens, text[: len(text) - num_cut], matched)
     + num_tokens = len(output) + len(accepted_tokens) if num_cut else num_tokens
@@ -123,11 +103,7 @@ MUTANTS = (
     ),
     *mutants_of(
         "find_stop",
-        ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_BY_LIMIT, _STOPS)),
-        (
-            "R21",
-            "Stop tokens are tested on the whole run before strings are.",
-            _in_order(_BY_TOKEN, (FinishReason.STOP_STRING, *_BY_LIMIT)),
-        ),
+        ("R01", "The limits are tested on the whole run before any stop is.", _in_order(_NO_STOPS, _NO_LIMITS)),
+        ("R21", "Stop tokens are tested on the whole run before strings are.", _in_order(_TOKENS_ALONE, _NO_TOKENS)),
     ),
 )

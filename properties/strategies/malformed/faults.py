@@ -43,7 +43,7 @@ for module in strategies.modules().values():
 @made_once
 def calls(operation: str) -> SearchStrategy[Arguments]:
     """Return a strategy of calls with one fault; half of them are structural, where an operation has such faults."""
-    structural = (_STRUCTURAL,) * len(_GENERAL) if operation in FAULTS else ()
+    structural = (_structural,) * len(_GENERAL) if operation in FAULTS else ()
     return _calls(operation, (*_GENERAL, *structural))
 
 
@@ -151,7 +151,6 @@ def _has_bounds(spec: ArraySpec, values: Any) -> bool:
     return values.size > 0 and (spec.low is not None or spec.high is not None or is_floating(values.dtype))
 
 
-_STRUCTURAL: Fault = _structural
 _GENERAL: tuple[Fault, ...] = (
     _entry_out_of_range,
     _of_array(_other_size),

@@ -17,20 +17,8 @@ from specsim.properties.strategies.malformed.choices import Choices
 Mutation = Callable[[Contract, Arguments, Choices], Arguments]
 OfArray = Callable[[Any, Choices], Any]
 
-_DTYPES = (
-    "int64",
-    "int32",
-    "int8",
-    "uint8",
-    "uint64",
-    "float64",
-    "float32",
-    "float16",
-    "bool",
-    "complex64",
-    ">i8",
-    ">f4",
-)
+_WHOLE = ("int64", "int32", "int8", "uint8", "uint64")
+_DTYPES = (*_WHOLE, "float64", "float32", "float16", "bool", "complex64", ">i8", ">f4")
 _NOTHING: tuple[Any, ...] = (None, "text", b"bytes", 3, 2.5, True, (), {}, object(), range(3))
 _NO_ARRAYS = (*_NOTHING, np.int64(3), np.float32(1))
 _HUGE = (2**31, 2**32, 2**63 - 1, 2**63, 2**70)
@@ -100,8 +88,7 @@ def _other_layout(values: Any, choices: Choices) -> Any:
     )
 
 
-def _read_only(values: Any, choices: Choices) -> Any:
-    del choices
+def _read_only(values: Any, _: Choices) -> Any:
     frozen = values.copy()
     frozen.flags.writeable = False
     return frozen

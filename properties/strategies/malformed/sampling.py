@@ -32,8 +32,7 @@ def empty_row(name: str, value: float) -> Fault:
 def too_small(name: str, needed: str) -> Fault:
     """Return the fault that a size is one below what the lengths need: their sum, or the longest of them."""
 
-    def fault(arguments: Arguments, where: int) -> Arguments:
-        del where
+    def fault(arguments: Arguments, _: int) -> Arguments:
         lengths = arguments["seq_lens"]
         least = int(lengths.sum() if needed == "sum" else lengths.max(initial=0))
         return {**arguments, name: max(least - 1, 0)}
@@ -78,9 +77,8 @@ def offsets_broken(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "cu_num_drafts", where, offsets[where % len(offsets)] + (1 if where % 3 else -1))
 
 
-def chain_too_long(arguments: Arguments, where: int) -> Arguments:
+def chain_too_long(arguments: Arguments, _: int) -> Arguments:
     """An output row holds one draft less than the longest chain."""
-    del where
     return {**arguments, "max_num_drafts": max(int(np.diff(arguments["cu_num_drafts"]).max(initial=0)) - 1, 0)}
 
 
@@ -90,13 +88,8 @@ SECOND_LINKS = (second_link("retrieve_next_token"), second_link("retrieve_next_s
 LINKS = (backward_link("retrieve_next_token"), backward_link("retrieve_next_sibling"), *SECOND_LINKS)
 TREE = (*LINKS, foreign_node)
 CHAINS = (offsets_broken, chain_too_long)
-_LOGITS = (
-    entry("logits", _INFINITE),
-    empty_row("logits", -_INFINITE),
-    entry("top_p", 0.0),
-    entry("temperature", 1e-30),
-    entry("temperature", 2.0**21),
-)
+_TEMPERATURES = (entry("temperature", 1e-30), entry("temperature", 2.0**21))
+_LOGITS = (entry("logits", _INFINITE), empty_row("logits", -_INFINITE), entry("top_p", 0.0), *_TEMPERATURES)
 _ROWS = ("target_logits", "draft_logits")
 _NO_MASS = (empty_row("probabilities", 0.0), empty_row("probabilities", _INFINITE))
 _CHAIN_LOGITS = (

@@ -36,16 +36,14 @@ def candidates_out_of_order(arguments: Arguments, where: int) -> Arguments:
     return {**arguments, "top_scores_index": index}
 
 
-def full_mask_too_small(arguments: Arguments, where: int) -> Arguments:
+def full_mask_too_small(arguments: Arguments, _: int) -> Arguments:
     """The sum of lengths that sizes the full mask is one too small."""
-    del where
     total = int(arguments["seq_lens"].sum())
     return {**arguments, "mask_mode": int(TreeMaskMode.FULL_MASK), "seq_lens_sum": max(total - 1, 0)}
 
 
-def packed_mask_of_33_nodes(arguments: Arguments, where: int) -> Arguments:
+def packed_mask_of_33_nodes(_: Arguments, __: int) -> Arguments:
     """A chain of 33 nodes asks for a packed mask."""
-    del arguments, where
     return {
         "bonus_tokens": np.zeros(1, dtype=np.int32),
         "parent_list": np.arange(-1, 31, dtype=np.int64)[None, :],
@@ -104,9 +102,8 @@ def range_backwards(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "end_offsets", where, max(start - 1, 0))
 
 
-def scores_absent(arguments: Arguments, where: int) -> Arguments:
+def scores_absent(arguments: Arguments, _: int) -> Arguments:
     """A later step gets no scores."""
-    del where
     return {**arguments, "scores": None}
 
 
@@ -159,13 +156,8 @@ def _off_by(change: int, name: str) -> Fault:
     return fault
 
 
-_OFFSETS = (
-    one_more("cu_seqlens_q"),
-    one_less("cu_seqlens_q"),
-    one_less("cache_seqlens"),
-    fewer_keys_than_queries,
-    page_outside_the_pool,
-)
+_LENGTHS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
+_OFFSETS = (*_LENGTHS, fewer_keys_than_queries, page_outside_the_pool)
 
 PATHS: tuple[Fault, ...] = (malformed_path, path_beside_its_root)
 

@@ -1,7 +1,7 @@
 """One row of the rules: a configuration, and what becomes of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specsim.assertion import require
@@ -10,7 +10,7 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
 
 INFO, WARNING = Level.INFO, Level.WARNING
-V2 = ((Code.V2_CHOSEN, INFO),)
+CHOSEN = (Code.V2_CHOSEN, INFO)
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,27 @@ class Row:
     section: str
     trigger: str
     config: ServerConfig
-    worker: str | None = "v2"
-    says: tuple[tuple[Code, Level], ...] = V2
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    refused: str | None = None
-    reason: Reason = Reason.BAD_CONFIGURATION
+    worker: str | None
+    says: tuple[tuple[Code, Level], ...]
+    changes: Mapping[str, Any]
+    refused: str | None
+    reason: Reason
+
+
+def row(
+    section: str,
+    trigger: str,
+    config: ServerConfig,
+    worker: str | None = "v2",
+    *says: tuple[Code, Level],
+    refused: str | None = None,
+    reason: Reason = Reason.BAD_CONFIGURATION,
+    **changes: Any,
+) -> Row:
+    """Return a row: where nothing is said V2 is chosen, and V1 switches overlap off besides what else changes."""
+    if worker == "v1" and not config.disable_overlap:
+        changes["disable_overlap"] = True
+    return Row(section, trigger, config, worker, says or (CHOSEN,), changes, refused, reason)
 
 
 def settled(algorithm: Any = "EAGLE", **values: Any) -> ServerConfig:
