@@ -40,7 +40,7 @@ def machine_beside(
 
         @rule(scene=st.sampled_from(scenes), requests=st.sampled_from(BATCHES), counts=COUNTS)
         def let(self, scene: Sequence[str], requests: tuple[int, ...], counts: tuple[int, ...]) -> None:
-            # NOTE: a part that failed cannot be brought to an end, and what that raised would be told instead.
+            # NOTE: a part that failed cannot be brought to an end, and what that raised would be reported instead.
             self.has_failed = True
             for what, numbers in zip(scene, (counts, counts[::-1]), strict=False):
                 require_present("a memory", self.beside).happen(Event(what, requests, numbers))

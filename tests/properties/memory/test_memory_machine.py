@@ -68,7 +68,7 @@ def test_the_machine_finds_a_fault(machine, fault):
 def test_a_part_that_failed_is_not_brought_to_an_end():
     class Failing:
         def happen(self, event):
-            raise AssertionError("this is told")
+            raise AssertionError("this is reported")
 
         def compare(self, when):
             pass
@@ -77,5 +77,5 @@ def test_a_part_that_failed_is_not_brought_to_an_end():
             raise ValueError("this is not")
 
     machine = machine_beside(one_memory(), lambda history: Failing(), MEMORY_SCENES)
-    with pytest.raises(AssertionError, match="this is told"):
+    with pytest.raises(AssertionError, match="this is reported"):
         run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=1))
