@@ -130,7 +130,7 @@ STRATEGY = Edit(
     '''
 
 @composite
-def count_path_nodes(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+def count_path_nodes(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths."""
     return {"accept_index": draw(accepted(max_requests)).accept_index}
 ''',
