@@ -39,7 +39,7 @@ class SideFacts:
         Whether the draft has KV that catches up by an extend, and whose entries consumed the token after their
         position. Otherwise caches hold at a position what its own token says, and are final as the target's are.
     proposes_by_tree : bool
-        Whether the trees alone say what is proposed; the sizes of an iteration do otherwise.
+        Whether it drafts trees whatever the topk says, so that what is proposed never follows from sizes alone.
     narrows : bool
         Whether a chain drafts fewer steps where an iteration has fewer. Otherwise the drafts are as wide as ever, and
         those beyond the steps of a request are cut.

@@ -230,6 +230,10 @@ def test_no_mutant_is_listed_as_missing():
     assert not missing & MUTANTS.keys()
 
 
+def test_the_record_has_every_mutant_and_no_other():
+    assert read_kills(KILLS).rows.keys() == MUTANTS.keys()
+
+
 def test_every_fault_of_the_supplement_dies_with_every_seed():
     """S21 is none: where drafts are certain, what is left of a row is drawn as the row is, on the same noise."""
     rows, faults = read_kills(KILLS).rows, tomllib.loads(SUPPLEMENT.read_text(encoding="utf-8"))
