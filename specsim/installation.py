@@ -20,7 +20,7 @@ EXTRAS = {
 IMPORTERS = {
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
-    "plots": "specsim.cli.plots",
+    "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
 }
 """The module that imports what an extra brings."""

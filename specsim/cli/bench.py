@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from specsim.cli.baseline import TOLERANCE, open_to_save, read_baseline, versions_here
+from specsim.cli.benching.baseline import TOLERANCE, open_to_save, read_baseline, versions_here
+from specsim.cli.benching.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings, gather
 from specsim.cli.ci_files import PATH
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.isolation import begin_to_import, bounded_jobs, default_memory, prepare, workers
-from specsim.cli.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings, gather
 from specsim.cli.names import JOBS, Name, complete_modules
 from specsim.cli.output import EXIT_CODES, Exit, Failed, progress, remark
 from specsim.conformance.isolation.jobs import Limits
@@ -262,7 +262,7 @@ def _require_plots(folder: Path, axes: tuple[str, ...]) -> None:
 
 
 def _draw(document: dict[str, Any], folder: Path) -> None:
-    from specsim.cli import plots
+    from specsim.cli.benching import plots
 
     try:
         plots.draw(document, folder)

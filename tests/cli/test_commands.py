@@ -38,7 +38,7 @@ def test_env_says_what_is_missing(specsim, monkeypatch):
     assert json.loads(specsim("env", "--json").stdout)["missing"] == {
         "specsim.gpu": [],
         "specsim.host.exposition": [],
-        "specsim.cli.plots": list(find_missing("plots")),
+        "specsim.cli.benching.plots": list(find_missing("plots")),
         "specsim.properties": ["scipy"],
     }
     advice = f"specsim.properties needs scipy: pip install '{DISTRIBUTION}[properties]'"

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="figures need the extra plots")
 
-from specsim.cli.plots import draw, figure_of
+from specsim.cli.benching.plots import draw, figure_of
 
 LABELS = ["specsim", "floor", "specsim, single launches", "torch", "peer"]
 

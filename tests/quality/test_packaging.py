@@ -167,7 +167,11 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.host.exposition",
             "specsim.host.exposition needs prometheus_client: pip install '{}[metrics]'",
         ),
-        ("matplotlib", "specsim.cli.plots", "specsim.cli.plots needs matplotlib: pip install '{}[plots]'"),
+        (
+            "matplotlib",
+            "specsim.cli.benching.plots",
+            "specsim.cli.benching.plots needs matplotlib: pip install '{}[plots]'",
+        ),
         ("torch triton hypothesis scipy prometheus_client matplotlib", "specsim.conformance.plugin", ""),
     ],
 )

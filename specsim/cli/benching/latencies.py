@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from specsim.cli.baseline import TOLERANCE, Baseline, Row
+from specsim.cli.benching.baseline import TOLERANCE, Baseline, Row
 from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table, remark
 
 Column = tuple[str, Callable[[Row], str]]

@@ -1,0 +1,1 @@
+"""What ``specsim bench`` saves, prints and draws."""
