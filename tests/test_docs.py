@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.cli.main import main
 from specsim.conformance.page import page as host_page
+from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.properties.mutants import all_mutants
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.page import KINDS
-from specsim.properties.suite.conformance.page import page as properties_page
 from specsim.properties.suite.hunt.kills import read_kills
 from specsim.properties.suite.hunt.page import page as mutants_page
-from specsim.validation.page import page
+from specsim.properties.suite.pages import anchor_of, written
+from specsim.properties.suite.statements import KINDS
 
 ROOT = Path(__file__).parents[1]
 KILLS = ROOT / "tests" / "properties" / "mutants" / "kills.json"
@@ -26,6 +26,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
 WORDS_A_MINUTE = 240
 """How fast prose is read; code goes slower, and who only wants the job needs the first third of the first page."""
 DEFINED = {"per_step_draft_out_cache_loc", "fill_bonus_tokens", "fill_accept_out_cache_loc"}
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -107,19 +108,23 @@ def without_what_is_drawn(report):
     return re.sub(r"replay \S+.*", "replay", report)
 
 
-def test_the_page_of_operations_is_that_of_the_table():
-    written = (ROOT / "docs" / "operations.md").read_text()
-    assert written == page(), "run: python -m specsim.validation.page > docs/operations.md"
+def test_the_pages_of_the_reference_are_those_of_the_tables():
+    pages = written(ROOT / "docs")
+    assert len(pages) > 30
+    stale = [path.name for path, text in pages.items() if text != path.read_text()]
+    assert not stale, "run: python -m specsim.properties.suite.pages docs"
+
+
+def test_every_operation_stands_on_a_page_of_its_own_group():
+    for name, record in RECORDS.items():
+        page = "models" if name in MODEL_TABLE else record.group
+        text = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+        assert f"<!-- {name}: begin, written by make generate -->" in text
 
 
 def test_the_page_of_host_functions_is_that_of_the_catalogue():
     written = (ROOT / "docs" / "host-functions.md").read_text()
     assert written == host_page(), "run: python -m specsim.conformance.page > docs/host-functions.md"
-
-
-def test_the_page_of_properties_is_that_of_the_catalogue():
-    written = (ROOT / "docs" / "properties.md").read_text()
-    assert written == properties_page(), "run: python -m specsim.properties.suite.conformance.page > docs/properties.md"
 
 
 def test_every_number_of_a_property_is_explained():
@@ -182,5 +187,16 @@ def test_links_lead_somewhere():
         for path in PAGES
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
         if not (path.parent / target).exists()
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_links_lead_to_headings():
+    headings = {path: {anchor_of(one) for one in HEADING.findall(path.read_text())} for path in PAGES}
+    broken = [
+        f"{path.relative_to(ROOT)} links to {target}#{anchor}"
+        for path in PAGES
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", path.read_text())
+        if anchor not in headings.get((path.parent / target).resolve() if target else path, {anchor})
     ]
     assert not broken, "\n".join(broken)
