@@ -153,10 +153,7 @@ def engine_emits_the_law_of_its_rules(backend: Backend, scenario: Scenario) -> N
     rules = first.logit_rules or NO_RULES
 
     def row_after(tokens: Outcome) -> Row:
-        prefix = Prefix(model)
-        for token in (*first.prompt, *tokens):
-            prefix.append(token)
-        logits = ruled_logits(rules, (), tokens, prefix.next_sampling_logits())
+        logits = ruled_logits(rules, (), tokens, Prefix(model, (*first.prompt, *tokens)).next_sampling_logits())
         whole = tuple(None if isinf(logit) else int(logit) for logit in logits)
         return require_present("an exact row", exact_row(whole, Filters()))
 
