@@ -1,12 +1,13 @@
 """What the KV of a text and the recurrent states after it have to be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from specsim.assertion import require
 from specsim.hashing import digest
+from specsim.simulation.memory import Memory
 from specsim.simulation.models import pool_kinds
 from specsim.simulation.models.ground_truth import Prefix, heard
 from specsim.simulation.models.hash_model import HashModel
@@ -81,3 +82,22 @@ def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected:
     for component, (read, tags) in enumerate(zip(entries, expected, strict=True)):
         for position, (one, other) in enumerate(zip(read.tolist(), tags, strict=True)):
             require(one == other, f"{pool}[{component}] of request {request.request_id} at {position}", one, other)
+
+
+def check_window_tags(
+    state: Mapping[str, Any], request: Request, memory: Memory, is_queued: bool, text: Sequence[int], when: str = ""
+) -> None:
+    """Raise AssertionError unless the positions that a request's next forward sees through a window hold their tags.
+
+    Where writes may be queued, the worker perhaps does not know yet which SWA slots these have.
+    """
+    names = (pool_kinds.SWA_KEYS, pool_kinds.SWA_VALUES)
+    for position in range(max(0, request.num_committed - memory.window + 1), request.num_committed):
+        slot = request.slots[position]
+        (reported,) = (0,) if memory.swa is None else memory.swa.swa_slots([slot])
+        there = reported if is_queued else int(state["full_to_swa"][slot])
+        what = f"request {request.request_id} at {position}{when}"
+        require(there == reported > 0, f"SWA slot of {what}", there, reported or "one")
+        for component, (name, buffer) in enumerate(zip(names, state["swa_kv"], strict=True)):
+            got, expected = buffer[there].tolist(), [position, text[position], 0, pool_kinds.SWA_COMPONENT + component]
+            require(got == expected, f"{name} of {what}", got, expected)

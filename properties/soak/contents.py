@@ -10,7 +10,7 @@ from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.phases import DflashDraftInput, DraftInput
 from specsim.properties.runs.play import loop_on
-from specsim.properties.runs.tags import ExpectedTags
+from specsim.properties.runs.tags import ExpectedTags, check_window_tags
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
@@ -64,17 +64,8 @@ def check_window(
 
     Where writes may be queued, the worker perhaps does not know yet which SWA slots these have.
     """
-    if memory.swa is None or "full_to_swa" not in state:
-        return
-    reported, window = memory.swa.swa_slots(request.slots), memory.window
-    for position in range(max(0, request.num_committed - window + 1), request.num_committed):
-        what = f"request {request.request_id} at {position}"
-        there = reported[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
-        require(there == reported[position] > 0, f"SWA slot of {what}", there, reported[position] or "one")
-        for component, buffer in enumerate(state["swa_kv"]):
-            got = buffer[reported[position]].tolist()
-            wanted = [position, expected.heard(request.fill)[position], 0, pool_kinds.SWA_COMPONENT + component]
-            require(got == wanted, f"swa_kv[{component}] of {what}", got, wanted)
+    if memory.swa is not None and "full_to_swa" in state:
+        check_window_tags(state, request, memory, is_queued, expected.heard(request.fill))
 
 
 class Fresh:

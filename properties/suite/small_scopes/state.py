@@ -108,10 +108,10 @@ class World:
     def request(self, number: int, length: int) -> Request:
         """Return a request whose output ends at a length: the longest by length, others by a stop token."""
         text, prompt_length = self.texts.tokens[number], self.scope.prompt_length
-        longest = max(OUTPUT_LENGTHS)
-        ends = {} if length == longest else {"stop_tokens": (text[prompt_length + length - 1],)}
+        prompt, longest = self.prompts[number], max(OUTPUT_LENGTHS)
+        stops = () if length == longest else (text[prompt_length + length - 1],)
         holding = Holding(self.operations.host("Books")())
-        return Request(number, self.prompts[number], longest, holding=holding, counters=self.counters, **ends)
+        return Request(number, prompt, longest, stop_tokens=stops, holding=holding, counters=self.counters)
 
     def output_length(self, request: Request) -> int:
         """Return where the output of a request ends."""
