@@ -8,7 +8,7 @@ from specsim.host.exporting import exportable_pages
 from specsim.properties.memory.exported import Watched
 from specsim.properties.runs.play import own_worker
 from specsim.properties.runs.scenario import Arrival, scenario_of
-from specsim.properties.runs.workers.laws_state import expected_tags
+from specsim.properties.runs.tags import expected_tags
 from specsim.simulation.engine import OWN_DECISIONS, Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
