@@ -89,6 +89,7 @@ def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
         ("schedules.md", "drawn_token", "choose_verify_lens"),
         ("drawn-drafts.md", "base_rows", "walk_markov_drafts"),
         ("stages.md", "untrimmed_stage", "PipelineStage"),
+        ("tutorial.md", "one_coin", "chain_speculative_sampling"),
     ],
 )
 def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, page, module, function):
@@ -99,7 +100,18 @@ def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, p
     got = specsim(*line.split())
     assert got.exit_code == 1, got.output
     (printed,) = re.findall(rf"^(FAILURE of {function}.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
+    printed = re.sub(r"[0-9a-f]{16}(?=\.json)", "…", printed)
     assert re.sub(r"\d+", "#", printed) == re.sub(r"\d+", "#", shown)
+
+
+def test_the_fault_of_the_tutorial_is_mended_as_it_says(specsim, tmp_path):
+    faulty = EXAMPLE.with_name("one_coin.py").read_text()
+    mended = faulty.replace("                coin = uniform_samples[place]\n", "")
+    *_, line = blocks_of("tutorial.md")
+    mended = re.sub(r"^    return int\(np.searchsorted.*\n", line, mended, flags=re.MULTILINE)
+    (tmp_path / "one_coin.py").write_text(mended)
+    got = specsim("check", "one_coin", "--seed", "1", "--operation", "chain_speculative_sampling", *QUICK_LOOK)
+    assert got.exit_code == 0, got.output
 
 
 def without_what_is_drawn(report):
