@@ -43,6 +43,7 @@ html_theme = "furo"
 html_title = f"specsim {release}"
 html_show_sourcelink = False
 html_copy_source = False
+highlight_language = "text"
 pygments_style = "default"
 pygments_dark_style = "monokai"
 
