@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
-from specsim.pictures.markup import CLASS, FONT, FONT_SIZE, LINE, element, number, shown, style, text, width_of
+from specsim.pictures.markup import CLASS, FONT, FONT_SIZE, LINE, element, number, quoted, shown, style, text, width_of
 
 MARGIN, GAP = 16, 18
 """Pixels around everything, and between two panels."""
@@ -78,12 +78,12 @@ def draw_panels(panels: Sequence[Panel], title: str, *, prefix: str = "") -> str
     labelled = ""
     if prefix:
         ids = [f"{prefix}{part}" for part in ("title", "desc")]
-        labelled = f" aria-labelledby={quoteattr(' '.join(ids))}"
-        marks = tuple(f" id={quoteattr(one)}" for one in ids)  # type: ignore[assignment]
+        labelled = f" aria-labelledby={quoted(' '.join(ids))}"
+        marks = tuple(f" id={quoted(one)}" for one in ids)  # type: ignore[assignment]
     size = (number(float(width)), number(float(height)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{CLASS}" role="img"{labelled} width="{size[0]}"'
-        f' height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" font-family={quoteattr(FONT)}'
+        f' height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" font-family={quoted(FONT)}'
         f' font-size="{FONT_SIZE}">'
         f"<title{marks[0]}>{escape(shown(title))}</title><desc{marks[1]}>{escape(words)}</desc>{style()}"
         + element("rect", "ground", width=float(width), height=float(height))

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
 """Fonts of one width, so that the room that a text takes is known where nothing measures it."""
@@ -53,8 +53,13 @@ def element(tag: str, kind: str = "", content: str | None = None, **attributes: 
     """
     painted: Mapping[str, object] = {"class": f"s-{kind}", **PAINT[kind][0]} if kind else {}
     given = {name.replace("_", "-"): value for name, value in attributes.items()}
-    words = "".join(f" {name}={quoteattr(number(value))}" for name, value in {**painted, **given}.items())
+    words = "".join(f" {name}={quoted(number(value))}" for name, value in {**painted, **given}.items())
     return f"<{tag}{words}/>" if content is None else f"<{tag}{words}>{content}</{tag}>"
+
+
+def quoted(value: str) -> str:
+    """Return a value of an attribute in its quotes."""
+    return f'"{escape(value)}"'
 
 
 def number(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from xml.sax.saxutils import escape
+from html import escape
 
 from specsim.pictures.frame import Panel, draw_panels, moved, stacked
 from specsim.pictures.markup import CHARACTER, FONT_SIZE, LINE, element, number, shown, text, width_of

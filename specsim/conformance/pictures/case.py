@@ -1,11 +1,10 @@
 """A case as one picture: each request's tree or chain, its slots, and what was expected and observed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from specsim.conformance.cases import Case
 from specsim.conformance.outcomes import Observation
 from specsim.conformance.pictures.slots import draw_slots_of
 from specsim.conformance.pictures.trees import draw_tree_of
@@ -24,7 +23,39 @@ MOST_TEXT, MOST_ROWS, MOST_LINES, LONGEST_LINE = 60, 40, 6, 100
 """Characters of an array in a table, rows of a table, and lines of a message with their characters."""
 
 
-def draw_case(case: Case, *, prefix: str = "") -> str:
+class Drawable(Protocol):
+    """What is drawn of a case; ``Case`` has it."""
+
+    @property
+    def operation(self) -> str:
+        """The operation that was called."""
+
+    @property
+    def property_name(self) -> str:
+        """The property that found it."""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """Every argument by its name."""
+
+    @property
+    def expected(self) -> Observation:
+        """What the reference gives."""
+
+    @property
+    def observed(self) -> Observation:
+        """What the implementation gave."""
+
+    @property
+    def message(self) -> str:
+        """What the property said."""
+
+    @property
+    def id(self) -> str:
+        """The hash that names it."""
+
+
+def draw_case(case: Drawable, *, prefix: str = "") -> str:
     """Return a case as a document of SVG.
 
     Of each request its tree or chain and its slots are drawn, as expected, and as observed where that differs. A case
@@ -51,7 +82,7 @@ def draw_case(case: Case, *, prefix: str = "") -> str:
     return draw_panels(panels, title, prefix=prefix)
 
 
-def _drawings(case: Case) -> Iterator[Panel]:
+def _drawings(case: Drawable) -> Iterator[Panel]:
     """Yield what can be drawn of each request, as expected, and as observed where that is drawn in another way."""
     views = {
         name: View(case.arguments, one.outputs)
@@ -75,7 +106,7 @@ def _captioned(caption: str, panel: Panel) -> Panel:
     return stacked([text_panel([caption]), panel], gap=8)
 
 
-def _outcomes(case: Case) -> list[Panel]:
+def _outcomes(case: Drawable) -> list[Panel]:
     """Return what differs between what was expected and what was observed."""
     rows = []
     for name in dict.fromkeys([*case.expected.outputs, *case.observed.outputs]):

@@ -86,38 +86,30 @@ def _listed(view: View, request: int) -> Topology | None:
     return Topology.from_parents(above)
 
 
-def nodes_of_topology(topology: Topology) -> list[int]:
-    """Return the nodes of a tree, parents before their children, siblings in their order; other roots follow node 0."""
-    waiting = [node for node, parent in reversed([*enumerate(topology.parents)]) if parent == NONE]
-    order = []
-    while waiting:
-        node = waiting.pop()
-        order.append(node)
-        waiting += reversed(topology.children[node])
-    return order
-
-
 def _nodes_of(view: View, request: int, topology: Topology) -> list[Node]:
     num_nodes = len(topology)
     path = path_of(view, request, num_nodes)
     states, is_walked = _states_of(topology, path, view)
-    order = nodes_of_topology(topology)
-    places = {node: place for place, node in enumerate(order)}
-    nodes = [
-        Node(
+
+    def described(node: int, parent: int | None) -> Node:
+        return Node(
             f"node {node}",
-            None if topology.parents[node] == NONE else places[topology.parents[node]],
+            parent,
             _token_of(view, request, node, num_nodes),
             _whole(_of_node(view, request, node, num_nodes, "positions")),
             _whole(_of_node(view, request, node, num_nodes, "out_cache_loc")),
             states[node],
             tuple(_facts(view, request, node, num_nodes)),
         )
-        for node in order
-    ]
+
+    nodes = topology.nodes(described)
     if path and is_walked:
         bonus = at(view.given("predict"), request * num_nodes + path[-1])
-        nodes += [] if bonus is None else [Node("bonus", places[path[-1]], written(bonus), state=State.BONUS)]
+        nodes += (
+            []
+            if bonus is None
+            else [Node("bonus", topology.in_order.index(path[-1]), written(bonus), state=State.BONUS)]
+        )
     return nodes
 
 
