@@ -1,12 +1,13 @@
 """A case as one picture: each request's tree or chain, its slots, and what was expected and observed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from specsim.conformance.outcomes import Observation
-from specsim.conformance.pictures.slots import draw_slots_of
+from specsim.conformance.pictures.slots import draw_batch_slots, draw_slots_of
 from specsim.conformance.pictures.trees import draw_tree_of
 from specsim.conformance.pictures.view import MOST_REQUESTS, Draw, View
 from specsim.pictures.frame import Panel, draw_panels, stacked, text_panel
@@ -85,19 +86,23 @@ def draw_case(case: Drawable, *, prefix: str = "") -> str:
 def _drawings(case: Drawable) -> Iterator[Panel]:
     """Yield what can be drawn of each request, as expected, and as observed where that is drawn in another way."""
     views = {
-        name: View(case.arguments, one.outputs)
+        name: View.of(case.operation, case.arguments, one.outputs)
         for name, one in (("expected", case.expected), ("observed", case.observed))
         if one.outputs or name == "expected"
     }
     num_requests = max(view.num_requests for view in views.values())
+
+    def drawings(caption: str, draw: Callable[[View], Panel | None]) -> Iterator[Panel]:
+        drawn = {name: panel for name, view in views.items() if (panel := draw(view)) is not None}
+        if len({panel.markup for panel in drawn.values()}) == 1:
+            yield _captioned(caption, next(iter(drawn.values())))
+        else:
+            yield from (_captioned(f"{caption}, {name}", panel) for name, panel in drawn.items())
+
     for request in range(min(num_requests, MOST_REQUESTS)):
         for draw in DRAWN:
-            drawn = {name: panel for name, view in views.items() if (panel := draw(view, request)) is not None}
-            if len({panel.markup for panel in drawn.values()}) == 1:
-                yield _captioned(f"request {request}", next(iter(drawn.values())))
-            else:
-                for name, panel in drawn.items():
-                    yield _captioned(f"request {request}, {name}", panel)
+            yield from drawings(f"request {request}", partial(draw, request=request))
+    yield from drawings("batch", draw_batch_slots)
     if num_requests > MOST_REQUESTS:
         yield text_panel([f"{num_requests - MOST_REQUESTS} more requests are not drawn"], "faint")
 

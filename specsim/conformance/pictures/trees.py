@@ -7,7 +7,8 @@ import numpy as np
 
 from specsim.conformance.pictures.view import MOST_NODES, MOST_VALUES, View, at, path_of, width_of_block, written
 from specsim.pictures.frame import Panel, text_panel
-from specsim.pictures.tree import Node, State, tree_panel
+from specsim.pictures.states import State
+from specsim.pictures.tree import Node, tree_panel
 from specsim.rejection import SpecRejection
 from specsim.topology import NONE, Topology
 
@@ -25,7 +26,7 @@ def draw_tree_of(view: View, request: int) -> Panel | None:
                     [f"request {request} has {len(topology)} nodes; up to {MOST_NODES} are drawn"], "faint"
                 )
             return tree_panel(_nodes_of(view, request, topology))
-    for draw in (_ragged_chain, _dense_chain, _path_alone):
+    for draw in (_ragged_chain, _dense_chain, _accepted_tokens, _path_alone):
         nodes = draw(view, request)
         if nodes is not None:
             return tree_panel(nodes[: MOST_NODES + 1])
@@ -241,26 +242,30 @@ def _dense_chain(view: View, request: int) -> list[Node] | None:
     return [root, *nodes[1:]]
 
 
+def _accepted_tokens(view: View, request: int) -> list[Node] | None:
+    """Return the output tokens of a verify, of which the last is the bonus token."""
+    tokens, count = at(view.given("accept_tokens"), request), at(view.given("num_accepted_tokens"), request)
+    if tokens is None or count is None or not 0 < count <= len(tokens):
+        return None
+    states = [State.ACCEPTED] * (int(count) - 1) + [State.BONUS]
+    return [
+        Node(f"output {place}", place - 1 if place else None, written(tokens[place]), state=state)
+        for place, state in enumerate(states)
+    ]
+
+
 def _path_alone(view: View, request: int) -> list[Node] | None:
-    """Return the nodes of a path where the tree around them is not given."""
-    block = next(
-        (one for one in map(view.given, ("out_cache_loc", "values", "predict", "logits")) if one is not None), None
-    )
-    num_nodes = view.number("num_draft_tokens") or width_of_block(block, view.num_requests)
+    """Return the nodes of a path where neither the tree around them nor the slots of all nodes are given."""
+    if view.argument("out_cache_loc") is not None or view.argument("values") is not None:
+        return None
+    num_nodes = view.number("num_draft_tokens") or width_of_block(view.given("predict", "logits"), view.num_requests)
     path = path_of(view, request, num_nodes)
     if not path or not num_nodes:
         return None
-    predict = view.given("predict")
-    chosen = [at(predict, request * num_nodes + node) for node in path]
+    chosen = [at(view.given("predict"), request * num_nodes + node) for node in path]
     tokens = [None, *(None if token is None else written(token) for token in chosen)]
-    slots = [
-        _whole(_of_node(view, request, node, num_nodes, "out_cache_loc")) if 0 <= node < num_nodes else None
-        for node in path
-    ]
     nodes = [
-        Node(f"node {node}", place - 1 if place else None, tokens[place], slot=slots[place], state=State.ACCEPTED)
+        Node(f"node {node}", place - 1 if place else None, tokens[place], state=State.ACCEPTED)
         for place, node in enumerate(path)
     ]
-    if tokens[-1] is not None:
-        nodes.append(Node("bonus", len(path) - 1, tokens[-1], state=State.BONUS))
-    return nodes
+    return nodes if tokens[-1] is None else [*nodes, Node("bonus", len(path) - 1, tokens[-1], state=State.BONUS)]
