@@ -23,6 +23,7 @@ PAINT = {
     "accepted": ({"fill": "#d8f5df", "stroke": "#1a7f37"}, {"fill": "#11331c", "stroke": "#3fb950"}),
     "rejected": ({"fill": "#ffebe9", "stroke": "#cf222e"}, {"fill": "#3a1618", "stroke": "#f85149"}),
     "bonus": ({"fill": "#ddf4ff", "stroke": "#0969da"}, {"fill": "#0f2942", "stroke": "#58a6ff"}),
+    "prefill": ({"fill": "#f3eafe", "stroke": "#8250df"}, {"fill": "#2a1e45", "stroke": "#a475f9"}),
     "accepted-line": ({"fill": "none", "stroke": "#1a7f37"}, {"stroke": "#3fb950"}),
     "rejected-line": ({"fill": "none", "stroke": "#cf222e"}, {"stroke": "#f85149"}),
     "bonus-line": ({"fill": "none", "stroke": "#0969da"}, {"stroke": "#58a6ff"}),

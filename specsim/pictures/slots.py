@@ -102,7 +102,9 @@ def slots_panel(rows: Sequence[SlotRow], moves: Sequence[Move] = ()) -> Panel:
             )
             parts.append(_arrow(*start, *end))
     height = tops[-1] + heights[-1] if rows else 0.0
-    return Panel(right, height, "".join(parts), _in_words(rows, moves), frozenset(cell.state for cell in cells))
+    # NOTE: most slots have no state, and need no word for that.
+    states = {cell.state for cell in cells} - {State.PLAIN}
+    return Panel(right, height, "".join(parts), _in_words(rows, moves), frozenset(states))
 
 
 def _cell(cell: Cell, width: float, height: float) -> str:

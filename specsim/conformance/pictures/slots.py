@@ -9,7 +9,7 @@ from specsim.pictures.frame import Panel, stacked
 from specsim.pictures.slots import Cell, Move, SlotRow, slots_panel
 from specsim.pictures.states import State
 
-BEFORE, AFTER = 4, 16
+BEFORE, AFTER = 4, 12
 """Positions that are drawn of a request's row before its length, and from there on."""
 
 
@@ -73,7 +73,7 @@ def _of_verify(view: View, request: int) -> Panel | None:
             return Cell(_heading(block[node]), (f"place {node}", *fate_of(node)), state if count else State.PLAIN)
         return Cell(_heading(block[node]), (f"node {node}", *fate_of(node)), state)
 
-    before = SlotRow("written" if values is None else "before", tuple(map(cell, range(num_nodes))))
+    before = SlotRow("slots written" if values is None else "before", tuple(map(cell, range(num_nodes))))
     if path is None or evicted is not None:
         return slots_panel([before])
     kept = [node for node in path if 0 <= node < num_nodes]
@@ -83,7 +83,9 @@ def _of_verify(view: View, request: int) -> Panel | None:
         entry = block[place] if values is None else at(moved, request * num_nodes + place)
         return Cell("?" if entry is None else _heading(entry), (f"node {node}",), State.ACCEPTED)
 
-    after = SlotRow("after", tuple(front(place, node) for place, node in enumerate(kept)))
+    after = SlotRow(
+        "after" if values is not None else "slots after", tuple(front(place, node) for place, node in enumerate(kept))
+    )
     return slots_panel([before, after], [Move(0, node, 1, place) for place, node in enumerate(kept)])
 
 
@@ -148,8 +150,10 @@ def _of_row(view: View, request: int) -> Panel | None:
     if after is None:
         given = range(int(begin or 0), 0 if end is None else int(end))
         return slots_panel([cells(f"row {int(number)}", row, lambda place: place in given, "listed")])
-    before = cells("before", row, lambda place: False, "")
-    return slots_panel([before, cells("after", after, lambda place: row[place] != after[place], "written")])
+    before = cells(f"row {int(number)} before", row, lambda place: False, "")
+    return slots_panel(
+        [before, cells(f"row {int(number)} after", after, lambda place: row[place] != after[place], "written")]
+    )
 
 
 def _of_reads(view: View, request: int) -> Panel | None:
