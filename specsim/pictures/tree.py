@@ -132,7 +132,8 @@ def _children_of(nodes: Sequence[Node]) -> list[list[int]]:
     for place, node in enumerate(nodes):
         if node.parent is not None:
             if not 0 <= node.parent < place:
-                raise ValueError(f"nodes[{place}].parent = {node.parent}, but should be 0 to {place - 1} or None")
+                expected = f"None or a place before {place}"
+                raise ValueError(f"nodes[{place}].parent = {node.parent}, but should be {expected}")
             children[node.parent].append(place)
     return children
 
