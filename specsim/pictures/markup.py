@@ -69,8 +69,8 @@ def number(value: object) -> str:
 
 
 def text(x: float, y: float, words: str, kind: str = "ink", **attributes: object) -> str:
-    """Return a line of text whose baseline begins at a point."""
-    return element("text", kind, escape(shown(words)), x=x, y=y, **attributes)
+    """Return a line of text whose baseline begins at a point, nothing of no words."""
+    return words and element("text", kind, escape(shown(words)), x=x, y=y, **attributes)
 
 
 def shown(words: str, most: int = LONGEST) -> str:

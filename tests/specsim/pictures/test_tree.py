@@ -15,6 +15,7 @@ NODES = [
 ]
 TAGS = {"svg", "title", "desc", "style", "g", "rect", "path", "text"}
 
+
 @st.composite
 def nodes(draw):
     """Draw a forest: parents one by one, and a few texts that its nodes share."""
