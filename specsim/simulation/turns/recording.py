@@ -56,9 +56,15 @@ class Recorder:
     """Keeps the first launches of a run, and draws them.
 
     ``simulate`` and ``Engine`` take it as ``watch``. ``num_left_out`` counts the launches after those that are kept.
+
+    Parameters
+    ----------
+    most_launches, most_requests : int
+        How many of them are kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_launches: int = MOST_LAUNCHES, most_requests: int = MOST_REQUESTS) -> None:
+        self._most_launches, self._most_requests = most_launches, most_requests
         self.num_left_out = 0
         self._kept: list[_Kept] = []
         self._requests: list[Request] = []
@@ -68,11 +74,11 @@ class Recorder:
 
     def launch(self, launched: Launched, scheduler: SchedulerProtocol) -> None:
         """Keep a forward that was just launched, and what each request does meanwhile."""
-        if len(self._kept) == MOST_LAUNCHES:
+        if len(self._kept) == self._most_launches:
             self.num_left_out += 1
             return
         for request in (*scheduler.finished, *launched.requests, *scheduler.waiting):
-            if len(self._requests) == MOST_REQUESTS:
+            if len(self._requests) == self._most_requests:
                 break
             if request.request_id not in self._retractions:
                 self._requests.append(request)
