@@ -63,7 +63,7 @@ def moved(markup: str, x: float, y: float) -> str:
     """Return elements moved to the right and down."""
     if not x and not y:
         return markup
-    return element("g", content=markup, transform=f"translate({number(x)},{number(y)})")
+    return element("g", "", markup, transform=f"translate({number(x)},{number(y)})")
 
 
 def draw_panels(panels: Sequence[Panel], title: str, *, prefix: str = "") -> str:

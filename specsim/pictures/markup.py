@@ -42,7 +42,7 @@ def style() -> str:
     return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>"
 
 
-def element(tag: str, kind: str = "", content: str | None = None, **attributes: object) -> str:
+def element(tag: str, kind: str = "", content: str | None = None, /, **attributes: object) -> str:
     """Return an element; underscores in names of attributes stand for hyphens.
 
     Parameters

@@ -111,7 +111,7 @@ def _cell(cell: Cell, width: float, height: float) -> str:
     parts = [box(cell.state, width, height)]
     for place, line in enumerate((cell.heading, *cell.lines)):
         parts.append(text(PADDING, FONT_SIZE + 3 + LINE * place, line, "faint" if place else "ink"))
-    return element("g", content="".join(parts), data_state=cell.state.name.lower())
+    return element("g", "", "".join(parts), data_state=cell.state.name.lower())
 
 
 def _arrow(left: float, top: float, right: float, bottom: float) -> str:

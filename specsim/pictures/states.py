@@ -46,7 +46,7 @@ def legend(states: frozenset[State]) -> tuple[str, float]:
     """Return what the looks of some states mean, in one row, and the pixels that it is wide."""
     parts, left = [], 0.0
     for state in (one for one in State if one in states):
-        parts.append(element("g", content=box(state, 26, 14), transform=f"translate({number(left)},0)"))
+        parts.append(element("g", "", box(state, 26, 14), transform=f"translate({number(left)},0)"))
         parts.append(text(left + 33, 11, state.value, "faint"))
         left += 33 + width_of(state.value) + 20
     return "".join(parts), max(left - 20, 0.0)

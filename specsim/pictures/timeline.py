@@ -147,7 +147,7 @@ def timeline_panel(rows: Sequence[str], columns: Sequence[Column], num_usable_sl
 
 def _cell(moment: Moment, words: str, width: float) -> str:
     right, bottom = width - GAP, ROW - GAP
-    parts = [element("title", content=escape(shown(words)))]
+    parts = [element("title", "", escape(shown(words)))]
     if moment.activity in BOXES:
         kind, shape = BOXES[moment.activity]
         parts.append(element("rect", kind, width=right, height=bottom, **shape))
@@ -159,7 +159,7 @@ def _cell(moment: Moment, words: str, width: float) -> str:
     if moment.ends:
         parts.append(element("rect", "ink", x=right - 3, width=4, height=bottom))
     ends = {"data_ends": shown(moment.ends)} if moment.ends else {}
-    return element("g", content="".join(parts), data_activity=moment.activity.name.lower(), **ends)
+    return element("g", "", "".join(parts), data_activity=moment.activity.name.lower(), **ends)
 
 
 def _streams(place: int, column: Column, width: float) -> str:
@@ -170,7 +170,7 @@ def _streams(place: int, column: Column, width: float) -> str:
     parts = [_block("bonus", 0, middle, 0, str(place))]
     parts += [_block("plain", 0, middle, ROW, _listed(earlier))] if earlier else []
     parts += [_block("plain", middle, right, ROW, _listed(own))] if own else []
-    return element("g", content="".join(parts), data_streams="in turn" if own else "overlapped")
+    return element("g", "", "".join(parts), data_streams="in turn" if own else "overlapped")
 
 
 def _read_in_turn(place: int, column: Column) -> tuple[Sequence[int], Sequence[int]]:
@@ -206,7 +206,7 @@ def _chart(columns: Sequence[Column], width: float, left: float, peak: int) -> s
 def _legend(columns: Sequence[Column]) -> Panel:
     """Return what the looks of the activities mean that there are, one below another."""
     found = {moment.activity for column in columns for moment in column.moments}
-    rows = [activity for activity in Activity if activity in found and activity is not Activity.FINISHED]
+    rows: list[Activity] = [one for one in Activity if one in found and one is not Activity.FINISHED]
     parts = []
     for line, activity in enumerate(rows):
         example = Moment(activity, {Activity.PREFILL: "32", Activity.VERIFY: "2/5"}.get(activity, ""))

@@ -108,14 +108,14 @@ def tree_panel(nodes: Sequence[Node]) -> Panel:
 
 def _box(node: Node, lines: Sequence[str], width: float, height: float) -> str:
     parts = [
-        element("title", content=escape(shown(f"{node.in_words()}: {node.state.value}"))),
+        element("title", "", escape(shown(f"{node.in_words()}: {node.state.value}"))),
         box(node.state, width, height),
     ]
     for place, line in enumerate(lines):
         weight = {"font_weight": "bold"} if place == 0 else {}
         kind = "ink" if place == 0 else "faint"
         parts.append(text(PADDING, PADDING + FONT_SIZE - 3 + LINE * place, line, kind, **weight))
-    return element("g", content="".join(parts), data_state=node.state.name.lower(), data_name=shown(node.name))
+    return element("g", "", "".join(parts), data_state=node.state.name.lower(), data_name=shown(node.name))
 
 
 def _edge(left: float, top: float, right: float, bottom: float, state: State) -> str:

@@ -104,10 +104,14 @@ def _drawings(case: Drawable) -> Iterator[Panel]:
 
     for request in range(min(num_requests, MOST_REQUESTS)):
         for draw in DRAWN:
-            yield from drawings(f"request {request}", partial(draw, request=request))
+            yield from drawings(f"request {request}", partial(_of_request, draw, request))
     yield from drawings("batch", draw_batch_slots)
     if num_requests > MOST_REQUESTS:
         yield text_panel([f"{num_requests - MOST_REQUESTS} more requests are not drawn"], "faint")
+
+
+def _of_request(draw: Draw, request: int, view: View) -> Panel | None:
+    return draw(view, request)
 
 
 def _captioned(caption: str, panel: Panel) -> Panel:

@@ -191,18 +191,23 @@ def _allowed(words: Any) -> list[str]:
     return [f"allows {listed}{more}" if tokens else "allows nothing"]
 
 
-def _chain(tokens: Sequence[Any], facts: Sequence[Sequence[str]], num_accepted: int | None, bonus: Any) -> list[Node]:
+def _chain(
+    tokens: Sequence[Any], facts: Sequence[Sequence[str]], num_accepted_drafts: int | None, bonus: Any
+) -> list[Node]:
     """Return the root, drafts one after another, and the bonus token after those that are accepted."""
-    is_judged = num_accepted is not None and 0 <= num_accepted <= len(tokens)
+    # NOTE: counts that no chain of this length has are those of a faulty implementation.
+    is_judged = num_accepted_drafts in range(len(tokens) + 1)
+    count = num_accepted_drafts if num_accepted_drafts is not None and is_judged else -1
+    states = [State.ACCEPTED] * max(count, 0) + [State.REJECTED if is_judged else State.PLAIN]
+    states += [State.PLAIN] * len(tokens)
     nodes = [Node("root", state=State.ACCEPTED if is_judged else State.PLAIN)]
-    for place, token in enumerate(tokens):
-        state = State.PLAIN
-        if num_accepted is not None and is_judged:
-            state = State.ACCEPTED if place < num_accepted else State.REJECTED if place == num_accepted else State.PLAIN
-        nodes.append(Node(f"draft {place}", place, written(token), state=state, lines=tuple(facts[place])))
-    if num_accepted is not None and is_judged and bonus is not None:
-        nodes.append(Node("bonus", num_accepted, written(bonus), state=State.BONUS))
-    return nodes
+    nodes += [
+        Node(f"draft {place}", place, written(token), state=states[place], lines=tuple(facts[place]))
+        for place, token in enumerate(tokens)
+    ]
+    return (
+        nodes if bonus is None or not is_judged else [*nodes, Node("bonus", count, written(bonus), state=State.BONUS)]
+    )
 
 
 def _ragged_chain(view: View, request: int) -> list[Node] | None:

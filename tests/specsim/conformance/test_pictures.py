@@ -16,7 +16,7 @@ from specsim.operations import RECORDS
 from specsim.properties import strategies
 from tests.quality.pool import drawn
 from tests.specsim.conformance.some_cases import bonus_case, make_case
-from tests.specsim.pictures.parsed import boxes_of, ids_of, root_of, tags_of, texts_of, words_of
+from tests.specsim.pictures.parsed import assert_figure, boxes_of, ids_of, root_of, tags_of, texts_of, words_of
 from tests.worked_examples.numbers import (
     ACCEPT_INDEX,
     BONUS,
@@ -106,6 +106,13 @@ def test_what_was_observed_is_drawn_where_it_differs():
         *("expected", "[[0, 2, 4, -1], [6, 7, 9, 11]]", "[2, 3]"),
         *("observed", "[[0, 2, -1, -1], [6, 7, 9, 11]]", "[1, 3]"),
     ]
+
+
+def test_the_figure_of_the_page_is_such_a_picture():
+    expected = verify_case().expected.outputs
+    wrong = {**expected, "accept_index": i32([[0, 2, -1, -1], ACCEPT_INDEX[1]]), "num_accepted_drafts": i32([1, 3])}
+    message = "accept_index[0, 2] = -1, but should be 4"
+    assert_figure("case", draw_case(replace(verify_case(), observed=Observation(wrong), message=message)))
 
 
 def test_an_error_is_named_beside_the_picture():

@@ -1,8 +1,14 @@
 """A picture as the tests read it: which boxes stand where, and what is written in them."""
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
+
+FIGURES = Path(__file__).parents[3] / "docs" / "figures"
+WRITES = "SPECSIM_WRITE_FIGURES"
+"""Set it to draw the figures of the pages again, where pictures have changed on purpose."""
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -73,3 +79,11 @@ def tags_of(svg):
 def ids_of(svg):
     """Return all ids."""
     return [one.get("id") for one in root_of(svg).iter() if one.get("id") is not None]
+
+
+def assert_figure(name, svg):
+    """Check that a figure of the pages is what is drawn, or write it if asked to."""
+    path = FIGURES / f"{name}.svg"
+    if os.environ.get(WRITES):
+        path.write_text(svg, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == svg, f"{path.name} is drawn in another way: {WRITES}=1 writes it again"

@@ -13,21 +13,22 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.turns.recording import Recorder
-from tests.specsim.pictures.parsed import boxes_of, texts_of
+from tests.specsim.pictures.parsed import assert_figure, boxes_of, texts_of
 
 CHAIN = SpecConfig(1, 2, 3)
-"""Two drafts a verify, all of which the model below accepts."""
+MODEL = HashModel(32, 5, 1.0)
+"""Two drafts a verify, and a model that accepts all of them."""
 
 
-def started(recorder, requests, schedule=IN_TURN, loop=ReferenceWorker, max_batch=2):
-    worker = loop(CHAIN, load_model(HashModel(32, 5, 1.0)), sizes_for(CHAIN, requests, max_batch))
+def started(recorder, requests, schedule=IN_TURN, loop=ReferenceWorker, max_batch=2, model=MODEL):
+    worker = loop(CHAIN, load_model(model), sizes_for(CHAIN, requests, max_batch))
     engine = Engine(worker, max_batch, 1, schedule=schedule, watch=recorder)
     for request in requests:
         engine.submit(request)
     return engine
 
 
-def told(recorder):
+def kept_of(recorder):
     def row(column):
         return [(moment.activity.name, moment.label, moment.ends) for moment in column.moments]
 
@@ -38,7 +39,7 @@ def told(recorder):
 def test_in_turn_each_result_is_read_after_its_launch(loop):
     recorder = Recorder()
     started(recorder, [Request(0, [1, 2, 3], 4), Request(1, [1, 2], 1)], loop=loop).run()
-    assert told(recorder) == [
+    assert kept_of(recorder) == [
         ("prefill", [("PREFILL", "3", ""), ("PREFILL", "2", "length")], (0,)),
         ("verify", [("VERIFY", "2/2", "length"), ("FINISHED", "", "")], (1,)),
     ]
@@ -47,7 +48,7 @@ def test_in_turn_each_result_is_read_after_its_launch(loop):
 def test_overlapped_the_host_reads_earlier_results_and_drops_late_ones():
     recorder = Recorder()
     started(recorder, [Request(0, [1, 2, 3], 7)], Schedule(is_overlapped=True)).run()
-    assert told(recorder) == [
+    assert kept_of(recorder) == [
         ("prefill", [("PREFILL", "3", "")], ()),
         ("verify", [("VERIFY", "2/2", "")], (0,)),
         ("verify", [("VERIFY", "2/2", "length")], (1,)),
@@ -97,10 +98,14 @@ def test_a_run_draws_itself_and_the_same_again():
         started(recorder, [Request(0, [1, 2, 3], 7)], Schedule(is_overlapped=True)).run()
         drawn.append(recorder.draw("a run", prefix="run-"))
     assert drawn[0] == drawn[1]
-    assert [box.marks["activity"] for box in boxes_of(drawn[0], "activity")] == [
-        "prefill",
-        "verify",
-        "verify",
-        "dropped",
-    ]
+    activities = [box.marks["activity"] for box in boxes_of(drawn[0], "activity")]
+    assert activities == ["prefill", "verify", "verify", "dropped"]
     assert recorder._repr_svg_() == recorder.draw()
+
+
+def test_the_figure_of_the_page_is_an_overlapped_run():
+    recorder = Recorder()
+    requests = [Request(number, [*range(1, length + 1)], 9) for number, length in enumerate((9, 6, 12))]
+    schedule = Schedule(is_overlapped=True, prefill_chunk=8)
+    started(recorder, requests, schedule, model=HashModel(32, 5, 0.6)).run()
+    assert_figure("timeline", recorder.draw("an overlapped run of three requests"))
