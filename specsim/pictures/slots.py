@@ -101,10 +101,10 @@ def slots_panel(rows: Sequence[SlotRow], moves: Sequence[Move] = ()) -> Panel:
                 (middle(move.to_cell), tops[move.to_row]),
             )
             parts.append(_arrow(*start, *end))
-    height = tops[-1] + heights[-1] if rows else 0.0
+    bottom = tops[-1] + heights[-1] if rows else 0.0
     # NOTE: most slots have no state, and need no word for that.
     states = {cell.state for cell in cells} - {State.PLAIN}
-    return Panel(right, height, "".join(parts), _in_words(rows, moves), frozenset(states))
+    return Panel(right, bottom, "".join(parts), _in_words(rows, moves), frozenset(states))
 
 
 def _cell(cell: Cell, width: float, height: float) -> str:

@@ -205,9 +205,9 @@ def _chain(
         Node(f"draft {place}", place, written(token), state=states[place], lines=tuple(facts[place]))
         for place, token in enumerate(tokens)
     ]
-    return (
-        nodes if bonus is None or not is_judged else [*nodes, Node("bonus", count, written(bonus), state=State.BONUS)]
-    )
+    if bonus is None or not is_judged:
+        return nodes
+    return [*nodes, Node("bonus", count, written(bonus), state=State.BONUS)]
 
 
 def _ragged_chain(view: View, request: int) -> list[Node] | None:
@@ -234,8 +234,11 @@ def _ragged_chain(view: View, request: int) -> list[Node] | None:
 
 def _dense_chain(view: View, request: int) -> list[Node] | None:
     """Return a block of candidates as a chain; the first is the root."""
-    tokens = at(view.given("candidates", "input_ids"), request)
-    if tokens is None or tokens.ndim != 1 or not len(tokens):
+    tokens, block = at(view.given("candidates"), request), view.output("input_ids")
+    num_nodes = view.number("num_draft_tokens")
+    if tokens is None and num_nodes and width_of_block(block, view.num_requests) == num_nodes:
+        tokens = block[request * num_nodes : (request + 1) * num_nodes]
+    if not isinstance(tokens, np.ndarray) or tokens.ndim != 1 or not len(tokens):
         return None
     verified = at(view.given("verify_lens"), request)
     counts = view.output("num_kept_drafts")
