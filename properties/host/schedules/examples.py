@@ -107,7 +107,7 @@ def best(
             for request, row in enumerate(found)
             for place, share in enumerate(row)
         )
-        kept = budget(sum(map(sum, found), Fraction(0))) if callable(budget) else budget
+        kept = budget(sum((share for row in found for share in row), Fraction(0))) if callable(budget) else budget
         sent = [request for _, _, request in ranked[:kept]]
         return tuple(map(sent.count, range(len(scenes))))
 
