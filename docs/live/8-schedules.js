@@ -2,6 +2,7 @@
 
 const NAMES = ALL_DRAFTS.map(named);
 const FORM_NAMES = ["fresh", "coupled", "block, cut", "block, capped", "draws"];
+const FORM_REMARKS = ["", " A scheduler may read that draft.", "", " A scheduler may read the draft after the cut, which is judged too.", ""];
 const CHANCES = ["at first", "after 0", "after 1"];
 const TENTHS = 10;
 
@@ -67,7 +68,7 @@ function showSchedules(root, { parts, forms, moved }) {
       const lengths = lengthsOf(SCHEDULERS[rule](request, by));
       return { title, rule: say(by), lengths, law: jointLaw(request, lengths, state.form) };
     });
-    stage.replaceChildren(el("p", { class: "form" }, `Drafts are accepted ${forms[state.form]}.`), el("div", { class: "cards" }, found.map(card)));
+    stage.replaceChildren(el("p", { class: "form" }, `Drafts are accepted ${forms[state.form]}.${FORM_REMARKS[state.form]}`), el("div", { class: "cards" }, found.map(card)));
     announce(found.map(({ title, law }) => `${title}: off by ${written(law.distance)}`).join(". "));
   }
 
