@@ -17,7 +17,7 @@ const COIN_OF = (node) => `node ${node}`;
 const LAST_COIN = "last";
 
 function draftsAfter(scene, node, fault) {
-  const tried = fault === "OWN-260" ? scene.children[node].toReversed() : scene.children[node];
+  const tried = fault === "OWN-260" ? [...scene.children[node]].reverse() : scene.children[node];
   if (fault === "OWN-292") return tried;
   return tried.filter((child, place) => tried.findIndex((one) => scene.tokens[one] === scene.tokens[child]) === place);
 }

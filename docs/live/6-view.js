@@ -97,7 +97,7 @@ function lawTable(caption, target, law) {
       el("td", { class: "difference" }, signed(minus(got, wanted))),
     );
   });
-  const head = ["output", "", "target", "emitted", "off by"].map((one) => el("th", { scope: "col", class: one && `of-${one}` }, one));
+  const head = ["output", "", "target", "emitted", "off by"].map((one) => el("th", { scope: "col", class: one && `of-${one}`, "aria-hidden": one === "" && "true" }, one));
   return el("table", { class: "law" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
 }
 

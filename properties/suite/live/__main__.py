@@ -11,11 +11,11 @@ TEMPLATE = "index.html"
 
 def build(source: Path, target: Path) -> Path:
     """Write the page into a folder, which is made, and return its place."""
-    # NOTE: what is wrong with the command line is said before the suite is imported.
-    from specsim.properties.suite.live.page import page
-
     mutants_page = source.with_name("mutants.md").read_text(encoding="utf-8")
     target.mkdir(parents=True, exist_ok=True)
+    # NOTE: what is wrong with the folders is said before the suite is imported.
+    from specsim.properties.suite.live.page import page
+
     place = target / TEMPLATE
     place.write_text(page(source, TEMPLATE, mutants_page), encoding="utf-8")
     return place
@@ -29,7 +29,10 @@ def main() -> None:
     options = parser.parse_args()
     if not (options.source / TEMPLATE).is_file():
         parser.error(f"{options.source} has no {TEMPLATE}: it should be docs/live of a checkout")
-    print(build(options.source, options.target))
+    try:
+        print(build(options.source, options.target))
+    except OSError as refused:
+        parser.error(f"{refused.filename}: {refused.strerror}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """The tables of the live page are the suite's own figures, and those of the semantics."""
 
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -17,7 +15,7 @@ from specsim.properties.host.schedules.laws import chosen_lengths
 from specsim.properties.host.schedules.strategy import ScheduleCase
 from specsim.properties.mutants import all_mutants
 from specsim.properties.suite.live import schedulers, trees
-from specsim.properties.suite.live.__main__ import build
+from specsim.properties.suite.live.__main__ import build, main
 from specsim.properties.suite.live.page import tables
 from tests.properties.host.test_scheduled_law import DISTANCES, NEVER
 
@@ -118,11 +116,19 @@ def test_every_figure_of_the_table_of_schedules_is_read_without_the_script(built
     assert "no wheel for Pyodide" in body
 
 
-def test_a_folder_without_the_template_is_refused_in_one_line(tmp_path):
-    command = [sys.executable, "-m", "specsim.properties.suite.live", str(tmp_path), str(tmp_path / "out")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1] == (
-        f"python -m specsim.properties.suite.live: error: {tmp_path} has no index.html: it should be docs/live of a"
-        " checkout"
+@pytest.mark.parametrize(
+    ("source", "target", "because"),
+    [
+        (SOURCE.parent, "out", f"{SOURCE.parent} has no index.html: it should be docs/live of a checkout"),
+        (SOURCE, "file", "{0}: File exists"),
+    ],
+)
+def test_folders_that_cannot_be_used_are_refused_in_one_line(tmp_path, monkeypatch, capsys, source, target, because):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("sys.argv", ["live", str(source), str(tmp_path / target)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"python -m specsim.properties.suite.live: error: {because.format(tmp_path / target)}"
     )
