@@ -34,6 +34,7 @@ generate: $(STAMP)
 # The site, in build/site. Whatever Sphinx warns of is an error, and no page may ask the network for anything.
 docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	$(BIN)/python -m specsim.properties.suite.live docs/live build/site/live
 	$(BIN)/python -m tests.site build/site
 
 # The whole attack: calls, modules, documents, interrupts and surroundings that are wrong. Every attack runs, which takes

@@ -59,6 +59,8 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give the front page a hidden table of contents for each of its headings, of the pages listed there."""
     if docname != root_doc:
         return
+    # NOTE: the live page is written into the site when the site is there.
+    source[0] = source[0].replace("[The live page](live)", '<a href="live/index.html">The live page</a>')
     for part in source[0].split("\n## ")[1:]:
         heading, _, text = part.partition("\n")
         pages = "\n".join(f"{title} <{page}>" for title, page in LISTED.findall(text))
