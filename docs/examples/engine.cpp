@@ -1,9 +1,11 @@
-// Four operations of specsim in one file of C++17, checked over a pipe and by vectors; docs/any-language.md has both formats.
+// Four operations of specsim in one file of C++17, checked over a pipe and by vectors: docs/any-language.md.
 //
 //   g++ -std=c++17 -O2 -o engine engine.cpp       with -DFAULT a count of drafts counts the root, too
 //   specsim check --command ./engine              the suite calls it over stdin and stdout
-//   ./engine DIR                                  it tests itself by the vectors that `specsim vectors DIR` has written
+//   ./engine DIR                                  it tests itself by vectors that `specsim vectors DIR` has written
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -117,7 +119,10 @@ class Parser {
 
 string in_quotes(const string& text) {
     string found = "\"";
-    for (char one : text) found += one == '"' || one == '\\' ? string("\\") + one : one < ' ' ? string(" ") : string(1, one);
+    for (char one : text) {
+        if (one == '"' || one == '\\') found += '\\';
+        found += one < ' ' ? ' ' : one;
+    }
     return found + "\"";
 }
 
@@ -185,8 +190,9 @@ string packed(const Arrays& arrays) {
         string shape;
         for (int64_t size : array.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
         const string end = std::to_string(data.size() + array.bytes.size());
-        header += (header.empty() ? "{" : ",") + in_quotes(name) + ":{\"dtype\":\"" + array.dtype + "\",\"shape\":[" + shape +
-                  "],\"data_offsets\":[" + std::to_string(data.size()) + "," + end + "]}";
+        header += (header.empty() ? "{" : ",") + in_quotes(name) + ":{\"dtype\":" + in_quotes(array.dtype);
+        header += ",\"shape\":[" +
+                  shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," + end + "]}";
         data.append(array.bytes.begin(), array.bytes.end());
     }
     header += header.empty() ? "{}" : "}";
@@ -319,7 +325,8 @@ int serve() {
         if (asked.has("hello")) {
             string names;
             for (const auto& entry : OPERATIONS) names += (names.empty() ? "" : ", ") + in_quotes(entry.first);
-            write_frame(id + ", \"hello\": \"specsim.pipe/1\", \"name\": \"engine.cpp\", \"operations\": [" + names + "]}", "");
+            const string about = ", \"hello\": \"specsim.pipe/1\", \"name\": \"engine.cpp\", \"version\": \"1.0\"";
+            write_frame(id + about + ", \"operations\": [" + names + "]}", "");
             continue;
         }
         try {
@@ -360,10 +367,11 @@ string difference(const Array& expected, const Array& got, const Array& is_defin
     const size_t size = expected.entry_size();
     for (int64_t place = 0; place < expected.size(); ++place) {
         double wanted = 0, found = 0, most = 0;
-        if (!is_defined.bytes[place] || !std::memcmp(&expected.bytes[place * size], &got.bytes[place * size], size)) continue;
+        const bool is_same = !std::memcmp(&expected.bytes[place * size], &got.bytes[place * size], size);
+        if (!is_defined.bytes[place] || is_same) continue;
         if (as_number(expected, place, wanted) && as_number(got, place, found)) {
             if (tolerance) as_number(*tolerance, place, most);
-            if (wanted == found || (std::isnan(wanted) && std::isnan(found)) || std::fabs(found - wanted) <= most) continue;
+            if (wanted == found || std::fabs(found - wanted) <= most || (wanted != wanted && found != found)) continue;
         }
         return "differs in entry " + std::to_string(place);
     }
@@ -378,10 +386,11 @@ int run_vectors(const string& folder) {
     for (const auto& [name, operation] : OPERATIONS) {
         if (!manifest.at("operations").has(name)) continue;
         const Json& files = manifest.at("operations").at(name).at("files");
-        const string cases = content(folder + "/" + files.at("cases").text);
+        const string text_of_cases = content(folder + "/" + files.at("cases").text);
+        const Json cases = Parser(text_of_cases).value();
         const Arrays arrays = unpacked(content(folder + "/" + files.at("arrays").text));
         int number = -1;
-        for (const Json& one : Parser(cases).value().at("cases").list) {
+        for (const Json& one : cases.at("cases").list) {
             ++number;
             if (one.has("rejection")) continue;  // we do not promise to refuse bad input
             const string prefix = std::to_string(number) + "/";

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from specsim.assertion import require_present
-from specsim.conformance.carrying import as_list
+from specsim.conformance.carrying import as_list, labelled
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.heartbeat import Poisoned, is_watched
 from specsim.conformance.limits import SWITCHES
@@ -127,6 +127,7 @@ class Pipe:
             self.close()
             raise BadCommand(f"{self._command} wrote {error}") from error
         except Ended as end:
+            self.close()
             if end.is_halfway:
                 raise BadCommand(f"{self._command} {end}") from end
             raise NoCommand(f"{self._command} cannot be started: {end}") from end
@@ -150,7 +151,7 @@ class Pipe:
         """
         contract = operation.contract
         scalars = {spec.name: arguments[spec.name] for spec in contract.scalars if arguments[spec.name] is not None}
-        given = _flat({spec.name: arguments[spec.name] for spec in contract.arrays})
+        given = dict(each for spec in contract.arrays for each in labelled(spec.name, arguments[spec.name]))
         if not all(type(one) in (int, bool) for one in scalars.values()) or not all(map(is_storable, given.values())):
             # NOTE: no frame has room for it, so that the command cannot refuse it.
             check_call(operation.name, arguments)
@@ -162,6 +163,7 @@ class Pipe:
             self.close()
             raise RuntimeError(f"the command wrote {error}") from error
         except (Ended, NoCommand) as end:
+            self.close()
             if is_watched():
                 raise Poisoned(f"the command: {end}") from end
             raise RuntimeError(f"the command: {end}") from end
@@ -235,17 +237,6 @@ def _require_declared(name: str, value: Any) -> None:
     if kind is not None and type(value) is not kind:
         expected = "true or false" if kind is bool else "a number"
         raise BadFrame(f"declares.{name} {said(value)}, but should write {expected}")
-
-
-def _flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arrays by the names that they have in a frame: those of a list are numbered, absent ones left out."""
-    arrays = {}
-    for name, value in arguments.items():
-        if isinstance(value, list | tuple):
-            arrays.update({f"{name}.{place}": entry for place, entry in enumerate(value)})
-        elif value is not None:
-            arrays[name] = value
-    return arrays
 
 
 def _taken(arrays: dict[str, Any], name: str, is_list: bool) -> Any:
