@@ -191,8 +191,7 @@ string packed(const Arrays& arrays) {
         for (int64_t size : array.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
         const string end = std::to_string(data.size() + array.bytes.size());
         header += (header.empty() ? "{" : ",") + in_quotes(name) + ":{\"dtype\":" + in_quotes(array.dtype);
-        header += ",\"shape\":[" +
-                  shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," + end + "]}";
+        header += ",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," + end + "]}";
         data.append(array.bytes.begin(), array.bytes.end());
     }
     header += header.empty() ? "{}" : "}";
@@ -378,6 +377,20 @@ string difference(const Array& expected, const Array& got, const Array& is_defin
     return "";
 }
 
+// Return the first output that is not what a case expects, and why, or an empty text.
+string first_wrong(const Arrays& got, const vector<Json>& expected, const string& prefix, const Arrays& arrays) {
+    for (const Json& output : expected) {
+        const string& name = output.text;
+        const auto found = got.find(name), tolerance = arrays.find(prefix + "tolerance/" + name);
+        if (found == got.end()) return name + " is missing";
+        const string wrong = difference(arrays.at(prefix + "expected/" + name), found->second,
+                                        arrays.at(prefix + "defined/" + name),
+                                        tolerance == arrays.end() ? nullptr : &tolerance->second);
+        if (!wrong.empty()) return name + " " + wrong;
+    }
+    return "";
+}
+
 int run_vectors(const string& folder) {
     const string text = content(folder + "/manifest.json");
     const Json manifest = Parser(text).value();
@@ -400,16 +413,7 @@ int run_vectors(const string& folder) {
                 call.arrays[argument.text] = arrays.at(prefix + "arguments/" + argument.text);
             string wrong;
             try {
-                const Arrays got = operation(call);
-                for (const Json& output : one.at("expected").list) {
-                    const auto tolerance = arrays.find(prefix + "tolerance/" + output.text);
-                    if (wrong.empty() && !got.count(output.text)) wrong = output.text + " is missing";
-                    if (!wrong.empty()) break;
-                    const string differs = difference(arrays.at(prefix + "expected/" + output.text), got.at(output.text),
-                                                      arrays.at(prefix + "defined/" + output.text),
-                                                      tolerance == arrays.end() ? nullptr : &tolerance->second);
-                    if (!differs.empty()) wrong = output.text + " " + differs;
-                }
+                wrong = first_wrong(operation(call), one.at("expected").list, prefix, arrays);
             } catch (const std::exception& error) {
                 wrong = error.what();
             }

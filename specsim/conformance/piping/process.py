@@ -57,6 +57,7 @@ class Process:
         self._files = [require_present("an end of a pipe", end) for end in ends]
         self._stdin, self._stdout, self._stderr = (file.fileno() for file in self._files)
         self._owner, self._halfway, self._tail = os.getpid(), seconds_halfway, b""
+        self._has_answered = False
         for end in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(end, False)
         atexit.register(self.close)
@@ -87,7 +88,7 @@ class Process:
         Ended
             The process has ended, or has been ended, because it goes on without its stdout or stops halfway.
         """
-        early = _read(self._stdout)
+        early = _read(self._stdout) if self._has_answered else None
         if early:
             raise _too_much(early)
         going, coming, length, moved = memoryview(frame), bytearray(), None, time.monotonic()
@@ -118,6 +119,7 @@ class Process:
             raise BadFrame("an answer before it had read the call")
         if len(coming) > length:
             raise _too_much(coming[length:])
+        self._has_answered = True
         return coming
 
     def _pass_on(self) -> bool:
