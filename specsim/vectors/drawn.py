@@ -82,6 +82,8 @@ def _is_held(operation: str, arguments: dict[str, Any]) -> bool:
     arrays = [(spec, value) for spec in contract.arrays if (value := arguments.get(spec.name)) is not None]
     return (
         all(one is None or type(one) in (int, bool) for one in scalars)
+        # NOTE: a list that is absent looks like one without arrays.
+        and all(arguments.get(spec.name) is not None for spec in contract.arrays if spec.each is not None)
         and all((spec.each is not None) == isinstance(value, list | tuple) for spec, value in arrays)
         and all(is_storable(one) for _, value in arrays for one in as_list(value))
     )

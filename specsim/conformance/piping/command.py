@@ -152,7 +152,7 @@ class Pipe:
         contract = operation.contract
         scalars = {spec.name: arguments[spec.name] for spec in contract.scalars if arguments[spec.name] is not None}
         given = dict(each for spec in contract.arrays for each in labelled(spec.name, arguments[spec.name]))
-        if not all(type(one) in (int, bool) for one in scalars.values()) or not all(map(is_storable, given.values())):
+        if not _is_carried(contract, arguments, scalars, given):
             # NOTE: no frame has room for it, so that the command cannot refuse it.
             check_call(operation.name, arguments)
         try:
@@ -237,6 +237,15 @@ def _require_declared(name: str, value: Any) -> None:
     if kind is not None and type(value) is not kind:
         expected = "true or false" if kind is bool else "a number"
         raise BadFrame(f"declares.{name} {said(value)}, but should write {expected}")
+
+
+def _is_carried(
+    contract: Contract, arguments: Mapping[str, Any], scalars: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> bool:
+    """Return whether a frame says what a call is: a list that is absent would look like one without arrays."""
+    has_lists = all(arguments[spec.name] is not None for spec in contract.arrays if spec.each is not None)
+    are_plain = all(type(one) in (int, bool) for one in scalars.values()) and all(map(is_storable, arrays.values()))
+    return has_lists and are_plain
 
 
 def _taken(arrays: dict[str, Any], name: str, is_list: bool) -> Any:
