@@ -18,9 +18,10 @@ from specsim.assertion import require_present
 from specsim.conformance.carrying import as_list, labelled
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.heartbeat import Poisoned, is_watched
+from specsim.conformance.isolation.messages import SECONDS_HALFWAY
 from specsim.conformance.limits import SWITCHES
 from specsim.conformance.piping.frames import BadFrame, framed, opened, quoted
-from specsim.conformance.piping.process import SECONDS_HALFWAY, Ended, Process
+from specsim.conformance.piping.process import Ended, Process
 from specsim.conformance.plain_text import bounded, said, shown
 from specsim.conformance.stored import LONGEST_NAME
 from specsim.conformance.stored_arrays import form_of, is_storable

@@ -10,12 +10,12 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from specsim.conformance.plain_text import shown
-from specsim.conformance.stored_arrays import CODES, form_of, is_storable
+from specsim.conformance.stored_arrays import CODES, MOST_OF_HEADER, form_of, is_storable
 
 LENGTHS = struct.Struct("<II")
 """How a frame begins: bytes of its header, and bytes of its body."""
 
-MOST_OF_HEADER, MOST_OF_BODY = 1 << 20, 1 << 30
+MOST_OF_BODY = 1 << 30
 DTYPES = {code: name for name, code in CODES.items()}
 MOST_SHOWN = 40
 """Bytes of what is no frame that a message shows."""

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from specsim.assertion import require_present
+from specsim.conformance.isolation.messages import CHUNK, SECONDS_HALFWAY
 from specsim.conformance.isolation.process_limits import describe_status
 from specsim.conformance.piping.frames import LENGTHS, BadFrame, length_of, quoted
 from specsim.conformance.plain_text import shown
 
-SECONDS_HALFWAY = 10.0
-"""How long a frame may stand still that has begun to arrive."""
-
 SECONDS_TO_END = 1.0
 """How long a command may go on that has closed its stdout."""
 
-CHUNK = 1 << 16
 TAIL, TAIL_LINES, TAIL_SHOWN = 4096, 3, 300
 """Bytes of its stderr that are kept, and lines and characters that a message shows of them."""
 
