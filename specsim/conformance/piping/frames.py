@@ -56,7 +56,7 @@ def length_of(begun: bytes | bytearray) -> int | None:
         if length > most:
             got = f"no frame, {quoted(begun)}: its {what} would have {length:,} bytes"
             raise BadFrame(f"{got}, but should have at most {most:,}")
-    return LENGTHS.size + header + body
+    return LENGTHS.size + int(header) + int(body)
 
 
 def opened(frame: bytes | bytearray) -> tuple[bytes, dict[str, Any]]:
@@ -90,7 +90,7 @@ def unpack(body: bytes) -> dict[str, Any]:
         It is none, or holds entries of a type that no operation has.
     """
     try:
-        entries = deserialize(body)
+        entries = deserialize(body)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
         raise BadFrame(f"a body that is no safetensors file: {error}") from error
     arrays = {}
