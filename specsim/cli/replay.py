@@ -79,7 +79,7 @@ def with_implementation(command: Callable[..., None]) -> Callable[..., None]:
             raise Failed(f"--impl is {named}, and --implementation-from-case asks for another", Exit.USAGE)
         command(against=Against(named, is_from_case), **others)
 
-    trusting = "Import the module that each case names; only for cases that you trust."
+    trusting = "Import the module, or start the command, that each case names; only for cases that you trust."
     called = click.option("--implementation-from-case", "is_from_case", is_flag=True, help=trusting)(called)
     module = f"Replay against this module.  [default: {OURS}, or {REFERENCE} where that cannot run]"
     return click.option("--impl", "implementation", metavar="MODULE", help=module)(with_command(called))

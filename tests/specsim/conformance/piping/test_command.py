@@ -215,3 +215,12 @@ def test_what_the_command_prints_is_passed_on(begun, capsys):
     for _ in range(3):
         functions["fill_bonus_tokens"](**CALL)
     assert capsys.readouterr().err.split("\n")[:2] == ["call 2", "call 3"]
+
+
+def test_neither_side_waits_for_the_other_where_all_of_it_is_large(begun, capsys):
+    """Call, answer and stderr are each longer than the memory of a pipe."""
+    _, functions = begun("flood")
+    tokens, counts = np.arange(200_000, dtype=np.int32).reshape(-1, 4), np.full(50_000, 2, np.int32)
+    got = functions["fill_bonus_tokens"](accept_tokens=tokens, num_accepted_tokens=counts)
+    np.testing.assert_array_equal(got, tokens[:, 1])
+    assert len(capsys.readouterr().err) > 1 << 16

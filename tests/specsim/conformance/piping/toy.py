@@ -69,6 +69,8 @@ def answer(number, body):
     if HOW in ("abort", "exit"):
         print("what it does last", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGABRT) if HOW == "abort" else os._exit(7)
+    elif HOW == "flood":
+        print("words " * 50_000, file=sys.stderr, flush=True)
     elif HOW == "hang":
         time.sleep(600)
     elif HOW == "memory":
