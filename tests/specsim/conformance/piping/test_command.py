@@ -53,11 +53,18 @@ def test_what_a_command_declares_is_read_as_of_a_module():
     assert (backend.rejects, backend.limits.of("fill_bonus_tokens")) == (True, {"request": range(1, 3)})
 
 
-def test_every_operation_crosses_the_pipe_unchanged():
+def is_special(operation):
+    """Return whether calls of an operation have lists, absent arguments, other types, or arguments that are written."""
+    arrays = RECORDS[operation].contract.arrays
+    is_odd = any(spec.each or spec.optional or spec.dtype not in ("int32", "int64", "float32") for spec in arrays)
+    return is_odd or bool(RECORDS[operation].contract.writes)
+
+
+def test_operations_cross_the_pipe_unchanged():
     """Lists, absent arguments, what is written in place and every element type: the outputs are the reference's."""
     backend = load(f"command:{shlex.join([sys.executable, str(HERE / 'serving.py')])}")
     reference = load("specsim.reference")
-    for place, operation in enumerate(RECORDS):
+    for place, operation in enumerate(one for number, one in enumerate(RECORDS) if is_special(one) or number % 4 == 0):
         for case in draw_cases(property_named(f"agreement.{operation}"), 1, 2):
             expected, got = reference.run(operation, case), backend.run(operation, case)
             np.testing.assert_equal(got.outputs, expected.outputs)
@@ -175,6 +182,13 @@ def test_half_a_frame_is_not_waited_for(begun):
         RuntimeError, match=r"the command: wrote half a frame, 20 of \d+ bytes, and then nothing for 0.1 s"
     ):
         functions["fill_bonus_tokens"](**CALL)
+
+
+def test_half_a_frame_at_the_start_is_refused():
+    command = "sh -c 'printf abc; exec sleep 30'"
+    with pytest.raises(BadCommand) as raised:
+        Pipe(command, seconds_halfway=0.1).start()
+    assert str(raised.value) == f"{command} wrote half a frame, 3 of 8 bytes, and then nothing for 0.1 seconds"
 
 
 def test_a_rejection_has_its_reason_and_its_words(begun):
