@@ -212,20 +212,29 @@ struct Call {
     }
 };
 
+// What leads out of an array is an error, and not a crash: the suite tries that, too, and says what came of it.
+void require(bool holds, const string& what) {
+    if (!holds) throw std::runtime_error(what + " is out of bounds");
+}
+
 Arrays verify_chain_greedy(const Call& call) {
     const auto* drafts = call.of("draft_tokens").as<int64_t>("I64");
+    const int64_t num_drafted = call.of("draft_tokens").size();
     const auto* offsets = call.of("cu_num_drafts").as<int32_t>("I32");
     const auto* chosen = call.of("target_predict").as<int64_t>("I64");
     const int64_t num_requests = call.of("cu_num_drafts").size() - 1, width = call.scalars.at("max_num_drafts") + 1;
+    require(call.of("target_predict").size() == num_drafted + num_requests, "target_predict");
     Array tokens = filled("I32", {num_requests, width}, 0xFF), counts = filled("I32", {num_requests});
     for (int64_t request = 0; request < num_requests; ++request) {
+        const int32_t first = offsets[request], last = offsets[request + 1];
+        require(0 <= first && first <= last && last <= num_drafted && last - first < width, "cu_num_drafts");
         auto* row = tokens.as<int32_t>("I32") + request * width;
         int32_t count = 0;
-        for (int64_t draft = offsets[request]; draft < offsets[request + 1]; ++draft, ++count) {
+        for (int64_t draft = first; draft < last; ++draft, ++count) {
             if (drafts[draft] != chosen[draft + request]) break;
             row[count] = static_cast<int32_t>(drafts[draft]);
         }
-        row[count] = static_cast<int32_t>(chosen[offsets[request] + request + count]);
+        row[count] = static_cast<int32_t>(chosen[first + request + count]);
         counts.as<int32_t>("I32")[request] = count;
     }
     return {{"output_tokens", tokens}, {"num_accepted_drafts", counts}};
@@ -239,6 +248,8 @@ Arrays verify_tree_greedy(const Call& call) {
     const auto* chosen = call.of("target_predict").as<int64_t>("I64");
     const int64_t num_requests = candidates.shape.at(0), num_nodes = candidates.shape.at(1);
     const int64_t num_steps = call.scalars.at("num_steps"), width = num_steps + 1;
+    for (const char* name : {"retrieve_next_token", "retrieve_next_sibling", "target_predict"})
+        require(call.of(name).shape == candidates.shape && num_nodes > 0, name);
     Array predict = filled("I32", {num_requests * num_nodes}), path = filled("I32", {num_requests, width}, 0xFF);
     Array counts = filled("I32", {num_requests});
     for (int64_t request = 0; request < num_requests; ++request) {
@@ -247,8 +258,12 @@ Arrays verify_tree_greedy(const Call& call) {
         int32_t count = 0;
         path.as<int32_t>("I32")[request * width] = static_cast<int32_t>(first);
         while (count < num_steps) {
-            int64_t node = child[first + last];
-            while (node >= 0 && tokens[first + node] != chosen[first + last]) node = sibling[first + node];
+            int64_t node = child[first + last], num_tried = 0;
+            while (node >= 0) {
+                require(node < num_nodes && num_tried++ < num_nodes, "a link");
+                if (tokens[first + node] == chosen[first + last]) break;
+                node = sibling[first + node];
+            }
             if (node < 0) break;
             predict.as<int32_t>("I32")[first + last] = static_cast<int32_t>(chosen[first + last]);
             path.as<int32_t>("I32")[request * width + ++count] = static_cast<int32_t>(first + node);
@@ -268,11 +283,13 @@ Arrays compact_accepted_to_front(const Call& call) {
     const int64_t num_requests = path.shape.at(0), width = path.shape.at(1);
     const int64_t num_nodes = num_requests ? values.shape.at(0) / num_requests : 0;
     const size_t size = values.shape.at(0) ? values.bytes.size() / values.shape.at(0) : 0;
+    require(num_requests == 0 || width <= num_nodes, "accept_index");
     Array compacted = values;
     for (int64_t request = 0; request < num_requests; ++request)
         for (int64_t place = 0; place < width; ++place) {
             const int32_t node = path.as<int32_t>("I32")[request * width + place];
             if (node < 0 || !size) break;
+            require(node < values.shape.at(0), "accept_index");
             std::memcpy(&compacted.bytes[(request * num_nodes + place) * size], &values.bytes[node * size], size);
         }
     return {{"compacted", compacted}};
@@ -281,6 +298,7 @@ Arrays compact_accepted_to_front(const Call& call) {
 Arrays min_p_renorm(const Call& call) {
     const Array& probabilities = call.of("probabilities");
     const int64_t num_rows = probabilities.shape.at(0), vocab = probabilities.shape.at(1);
+    require(call.of("min_p").size() == num_rows, "min_p");
     Array renormalised = filled("F32", probabilities.shape);
     for (int64_t row = 0; row < num_rows; ++row) {
         const auto* weights = probabilities.as<float>("F32") + row * vocab;

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,6 +38,11 @@ def copied(value):
     return np.array(value, order="C") if isinstance(value, np.ndarray) else value
 
 
+@cache
+def kept_calls():
+    return {call_id(name, one): (name, one) for name, ones in worked_calls().items() for one in ones}
+
+
 @pytest.fixture(params=LAYERS)
 def backend(request):
     """Return a layer, for whole runs."""
@@ -48,11 +54,11 @@ def operations(backend):
     """Return the operations of a layer; they take and return NumPy arrays. The reference's calls are vectors, too."""
     calls = {}
     yield noting(backend, calls) if backend.name == ORACLE else backend
-    known = {call_id(name, one): (name, one) for name, ones in worked_calls().items() for one in ones}
-    missing = calls.keys() - known.keys()
+    missing = calls.keys() - kept_calls().keys()
     if missing and WRITES_CALLS:
-        write_worked({**known, **calls})
+        write_worked({**kept_calls(), **calls})
         worked_calls.cache_clear()
+        kept_calls.cache_clear()
     elif missing:
         names = sorted({calls[one][0] for one in missing})
         raise AssertionError(f"{FILE.name} lacks calls of {names}: SPECSIM_WRITE_WORKED=1 pytest tests/worked_examples")
