@@ -69,6 +69,10 @@ CANNOT_RUN = {
 """Commands that do not run here, by how they begin, and why."""
 
 RUN_ELSEWHERE = {
+    "g++ ": "tests/test_any_language.py builds the engine",
+    "./engine": "tests/test_any_language.py runs the engine",
+    "specsim check --command ./engine": "tests/test_any_language.py checks the engine",
+    "specsim vectors": "tests/cli/test_vectors.py writes some, tests/test_any_language.py those of the engine",
     "specsim check my_kernels": "tests/test_docs.py checks the example",
     "specsim check one_short": "tests/test_docs.py compares what it prints",
     "specsim check base_rows": "tests/test_docs.py compares what it prints",
