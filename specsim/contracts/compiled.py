@@ -116,6 +116,9 @@ class CompiledContract:
         return checked
 
     def _scalar(self, name: str, value: Any) -> int:
+        if isinstance(value, self.kind.symbols):
+            symbol: int = value
+            return symbol
         return _scalar_of(self._faults, self._scalars[name], value)
 
     def _careful_forms(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
