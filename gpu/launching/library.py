@@ -1,45 +1,44 @@
 """The operations in torch's library, ``torch.ops.specsim.*``: what is called in code that torch compiles or exports.
 
 Everything follows from the record of an operation: the schema with what is written, and what a tracer is given in the
-place of outputs, which is what a call allocates. The kernel is the plain function, which stays the fast way of code that
-is not traced. A list of buffers arrives as a list, so that ``KVBuffers`` lose their table on the way.
+place of outputs, which is what a call allocates. The kernel is the plain function, which stays the fast way of code
+that is not traced. A list of buffers arrives as a list, so that ``KVBuffers`` lose their table on the way.
 
 No operation has a gradient: a call that would need one is refused, and does not return what is cut off in silence.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from specsim.contracts.axes import names_of
+from specsim.contracts.axes import evaluate, names_of
 from specsim.contracts.contract import ArraySpec, Contract
 from specsim.contracts.equations import equations_of
+from specsim.contracts.faults import SCALAR_BITS
 from specsim.gpu.launching.buffers import prepare
 from specsim.gpu.launching.mode import launching
+from specsim.gpu.launching.records import record_of
 from specsim.operations import RECORDS
 from specsim.operations.derived.signature import Parameter, parameters_of
 from specsim.operations.record import Operation
 
-NAMESPACE = "specsim"
-LIBRARY = torch.library.Library(NAMESPACE, "FRAGMENT")
+LIBRARY = torch.library.Library("specsim", "FRAGMENT")
+LEAST, MOST = -(1 << (SCALAR_BITS - 1)), (1 << (SCALAR_BITS - 1)) - 1
 
 Function = Callable[..., Any]
 
 
 def register(functions: Mapping[str, Function], library: torch.library.Library = LIBRARY) -> None:
-    """Make an operator of every operation whose outputs have sizes that follow from its arguments."""
+    """Make an operator of every operation of which each output has a size that arguments state."""
     for name, function in functions.items():
-        if name not in NOT_REGISTERED:
-            _register(RECORDS[name], function, library)
-
-
-def _register(operation: Operation, function: Function, library: torch.library.Library) -> None:
-    name = f"{library.ns}::{operation.name}"
-    library.define(operation.name + schema_of(operation), tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl(operation.name, function, "CompositeExplicitAutograd")
-    library.impl(operation.name, _above_kernels(operation, library.ns), "Autograd", with_keyset=True)
-    torch.library.register_fake(name, _fake_of(operation), lib=library)
+        if name in NOT_REGISTERED:
+            continue
+        operation = record_of(name)
+        library.define(name + schema_of(operation), tags=(torch.Tag.pt2_compliant_tag,))
+        library.impl(name, function, "CompositeExplicitAutograd")
+        library.impl(name, _above_kernels(operation, library.ns), "Autograd", with_keyset=True)
+        torch.library.register_fake(f"{library.ns}::{name}", _fake_of(operation), lib=library)
 
 
 def schema_of(operation: Operation) -> str:
@@ -88,11 +87,33 @@ def _fake_of(operation: Operation) -> Function:
     contract = operation.contract
 
     def fake(*given: Any) -> Any:
-        arguments = dict(zip(contract.names, given, strict=False))
+        arguments = {**contract.defaults, **dict(zip(contract.names, given, strict=False))}
+        _limit_unknown(contract, arguments)
         with launching(runs=False):
-            return prepare(operation.name, {**contract.defaults, **arguments}).outputs
+            return prepare(operation.name, arguments).outputs
 
     return fake
+
+
+def _limit_unknown(contract: Contract, arguments: Mapping[str, Any]) -> None:
+    """State the numbers between which a scalar lies that is an entry of a tensor, of which a trace knows nothing."""
+    for spec in contract.scalars:
+        value = arguments[spec.name]
+        if isinstance(value, torch.SymInt) and _is_unknown(value):
+            low, high = (None if bound is None else _number_of(bound) for bound in (spec.low, spec.high))
+            torch._check(value >= (LEAST if low is None else low))
+            torch._check(value <= (MOST if high is None else high))
+
+
+def _number_of(bound: str) -> int | None:
+    return None if names_of(bound) else int(evaluate(bound, {}))
+
+
+def _is_unknown(size: torch.SymInt) -> bool:
+    # NOTE: it takes as long to import as this layer, and only traces need it.
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(size))
 
 
 def _above_kernels(operation: Operation, namespace: str) -> Function:
