@@ -45,7 +45,8 @@ def schema_of(operation: Operation) -> str:
     """Return the schema of an operation without its name: scalars are sizes that may be symbols, or truth values."""
     contract = operation.contract
     parameters = ", ".join(_declared(parameter, contract) for parameter in parameters_of(operation))
-    return f"({parameters}) -> ({', '.join(f'Tensor {spec.name}' for spec in contract.outputs)})"
+    outputs = ", ".join(f"Tensor {spec.name}" for spec in contract.outputs)
+    return f"({parameters}) -> {outputs if len(contract.outputs) == 1 else f'({outputs})'}"
 
 
 def _declared(parameter: Parameter, contract: Contract) -> str:
