@@ -22,7 +22,6 @@ if not torch.cuda.is_available():
 
 from specsim.gpu import exports
 from specsim.gpu.exports import *  # noqa: F403
-from specsim.gpu.launching import library
 from specsim.gpu.launching.pointers import KVBuffers
 from specsim.simulation.loops import make_worker
 
@@ -36,5 +35,3 @@ WORKERS = {name: partial(make_worker, name, "gpu") for name in ALL_WORKERS}
 
 __all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "WORKERS", "WORKER_V1", "KVBuffers"]
 __all__ += exports.__all__
-
-library.register({name: vars(exports)[name] for name in exports.__all__})

@@ -23,13 +23,13 @@ from specsim.operations import RECORDS
 from specsim.operations.derived.signature import Parameter, parameters_of
 from specsim.operations.record import Operation
 
-LIBRARY = torch.library.Library("specsim", "FRAGMENT")
+LIBRARY: Any = torch.library.Library("specsim", "FRAGMENT")  # type: ignore[no-untyped-call]
 LEAST, MOST = -(1 << (SCALAR_BITS - 1)), (1 << (SCALAR_BITS - 1)) - 1
 
 Function = Callable[..., Any]
 
 
-def register(functions: Mapping[str, Function], library: torch.library.Library = LIBRARY) -> None:
+def register(functions: Mapping[str, Function], library: Any = LIBRARY) -> None:
     """Make an operator of every operation of which each output has a size that arguments state."""
     for name, function in functions.items():
         if name in NOT_REGISTERED:
@@ -102,8 +102,8 @@ def _limit_unknown(contract: Contract, arguments: Mapping[str, Any]) -> None:
         value = arguments[spec.name]
         if isinstance(value, torch.SymInt) and _is_unknown(value):
             low, high = (None if bound is None else _number_of(bound) for bound in (spec.low, spec.high))
-            torch._check(value >= (LEAST if low is None else low))
-            torch._check(value <= (MOST if high is None else high))
+            for is_within in (value >= (LEAST if low is None else low), value <= (MOST if high is None else high)):
+                torch._check(is_within)  # type: ignore[no-untyped-call]
 
 
 def _number_of(bound: str) -> int | None:

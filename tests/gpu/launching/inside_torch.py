@@ -144,7 +144,10 @@ def compile_iteration(backend, batches, in_a_graph=False):
                 assert_equal(compiled(**given), expected)
             num_accepted_drafts += int(expected[-2].sum())
     assert num_accepted_drafts
-    assert in_a_graph or num_graphs() == 1
+    if in_a_graph:
+        assert not torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]
+    else:
+        assert num_graphs() == 1
 
 
 def main():
