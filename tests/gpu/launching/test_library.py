@@ -132,6 +132,21 @@ def test_compiled_code_reads_what_an_operator_has_written():
     assert given["req_to_token"].tolist() == [[5, 6, *[0] * 6], [7, 8, *[0] * 6]]
 
 
+@pytest.mark.slow
+def test_inductor_copies_no_buffer_that_is_written():
+    # NOTE: inductor imports Triton, which must not be before the device is known.
+    from torch._inductor.utils import run_and_get_code
+
+    def move(buffers, target_slots, source_slots):
+        OPERATORS.move_kv_cache(buffers, target_slots, source_slots)
+
+    torch._dynamo.reset()
+    _, (code,) = run_and_get_code(torch.compile(move, fullgraph=True), *arguments_of("move_kv_cache").values())
+    body = code.partition("def call(")[2].partition("runner = ")[0]
+    assert body.count("torch.ops.specsim.move_kv_cache.default([arg") == 1
+    assert not {word for word in ("copy", "clone", "empty") if word in body}
+
+
 def test_what_is_written_is_a_new_version_of_a_tensor():
     given = ranges()
     with torch.inference_mode():
