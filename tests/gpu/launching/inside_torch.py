@@ -45,6 +45,11 @@ def arguments_of(name, num_requests=1):
     arguments = {
         key: list(value) if isinstance(value, tuple) else value for key, value in example(name, sizes, DEVICE).items()
     }
+    if {"extend_start_loc", "extend_seq_lens"} <= arguments.keys():
+        # NOTE: requests whose windows overlap write the same rows, and which of them does so last is open.
+        each = arguments["input_ids"].numel() // num_requests
+        arguments["extend_seq_lens"][:] = each
+        arguments["extend_start_loc"][:] = each * torch.arange(num_requests, device=DEVICE)
     if "cu_seqlens_q" in arguments:
         arguments["cu_seqlens_q"][-1] = arguments["input_ids"].numel()
     return arguments
