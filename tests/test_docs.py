@@ -19,6 +19,7 @@ from specsim.properties.suite.hunt.kills import read_kills
 from specsim.properties.suite.hunt.page import page as mutants_page
 from specsim.properties.suite.pages import anchor_of, written
 from specsim.properties.suite.statements import KINDS
+from specsim.vectors.pictures import pictures
 
 ROOT = Path(__file__).parents[1]
 KILLS = ROOT / "tests" / "properties" / "mutants" / "kills.json"
@@ -139,6 +140,12 @@ def test_the_pages_of_the_reference_are_those_of_the_tables():
     assert len(pages) > 30
     stale = [path.name for path, text in pages.items() if text != path.read_text()]
     assert not stale, "run: python -m specsim.properties.suite.pages docs"
+
+
+def test_the_pictures_of_the_reference_are_those_of_its_calls():
+    reference = ROOT / "docs" / "reference"
+    stale = [path.name for path, text in pictures(reference).items() if not path.exists() or text != path.read_text()]
+    assert not stale, "run: python -m specsim.vectors.pictures docs/reference"
 
 
 def test_every_operation_stands_on_a_page_of_its_own_group():
