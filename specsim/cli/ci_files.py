@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import click
 
 from specsim.cli.documents import circumstances
-from specsim.cli.output import Exit, Failed, remark
+from specsim.cli.output import Exit, Failed, remark, require_writable, write_file
 from specsim.conformance.plain_text import first_line, printable, shown
 from specsim.installation import explain_missing, find_missing
 
@@ -98,16 +98,13 @@ class CiFiles:
         """
         for option, path in (("--junit", self.junit), ("--summary", self.summary)):
             if path is not None:
-                _require_writable(option, path)
+                require_writable(option, path)
 
     def write(self, ended: Ended) -> None:
         """Write the results of a run; a file that cannot be written any more is named on stderr."""
         for option, path, text_of in (("--junit", self.junit, junit_of), ("--summary", self.summary, summary_of)):
-            try:
-                if path is not None:
-                    path.write_text(text_of(ended.with_verdict()), "utf-8", "backslashreplace")
-            except OSError as error:
-                remark(f"{option} {path}: {error.strerror}; it is not written")
+            if path is not None:
+                write_file(option, path, text_of(ended.with_verdict()))
 
 
 def with_ci_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -153,27 +150,21 @@ class ReportFile:
             return
         if find_missing("report"):
             raise Failed(explain_missing("report", "--report"), Exit.UNAVAILABLE)
-        _require_writable("--report", self._path)
+        require_writable("--report", self._path)
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write the page of a document; one that cannot be written any more is named on stderr."""
         if self._path is None:
             return
-        from specsim.reports import render
+        from specsim.reports import docs_beside, render
 
         self._is_written = True
-        why = ""
         try:
-            page = render(str(document["command"]), document, self._path.parent)
-            self._path.write_text(page, "utf-8", "backslashreplace")
-        except OSError as error:
-            why = str(error.strerror or error)
-        except (
-            Exception
-        ) as error:  # NOTE: the verdict of hours is worth more than its page, whatever is wrong with that.
-            why = f"{type(error).__name__}: {first_line(error)}"
-        if why:
-            remark(f"--report {self._path}: {why}; it is not written")
+            page = render(str(document["command"]), document, docs_beside(self._path.parent))
+        except Exception as error:  # NOTE: the verdict of hours is worth more than its page, whatever is wrong with that.
+            remark(f"--report {self._path}: {type(error).__name__}: {first_line(error)}; it is not written")
+        else:
+            write_file("--report", self._path, page)
 
     def write_not_run(self, verdict: str, because: str) -> None:
         """Write why a run came to nothing, unless its page is there."""
@@ -199,13 +190,6 @@ def with_report(command: Callable[..., None]) -> Callable[..., None]:
 
     writes = "Write everything that was found as one page for a browser."
     return click.option("--report", type=PATH, metavar="FILE.html", help=writes)(called)
-
-
-def _require_writable(option: str, path: Path) -> None:
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise Failed(f"{option} {path}: {error.strerror}", Exit.USAGE) from error
 
 
 def junit_of(ended: Ended) -> str:

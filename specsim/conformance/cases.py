@@ -17,6 +17,7 @@ import numpy as np
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.layouts import layout_of
 from specsim.conformance.outcomes import Observation, first_difference, observe
+from specsim.conformance.pictures import draw_case
 from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.plain_text import LONGEST_TEXT
 from specsim.conformance.stored import (
@@ -114,6 +115,10 @@ class Case:
         """The first 16 hexadecimal digits of the SHA-256 of operation, property, arguments and what a law was given."""
         # NOTE: strategies draw arguments in any order, and a file is read in that of the call.
         return case_id(self.operation, self.property_name, case_arguments(self.operation, self.arguments), self.law)
+
+    def _repr_svg_(self) -> str:
+        """Return the case as SVG, which notebooks show."""
+        return draw_case(self)
 
 
 class Replay(Enum):

@@ -1,0 +1,25 @@
+"""Pictures in SVG, drawn from plain values: trees, rows of slots, tables, and the timeline of a run.
+
+Each function returns one document that stands alone: no script, no reference, no id but those that a prefix names.
+"""
+
+from specsim.pictures.frame import Panel, draw_panels
+from specsim.pictures.slots import Cell, Move, SlotRow, draw_slots, slots_panel
+from specsim.pictures.table import draw_table, table_panel
+from specsim.pictures.tree import Node, State, draw_tree, tree_panel
+
+__all__ = [
+    "Cell",
+    "Move",
+    "Node",
+    "Panel",
+    "SlotRow",
+    "State",
+    "draw_panels",
+    "draw_slots",
+    "draw_table",
+    "draw_tree",
+    "slots_panel",
+    "table_panel",
+    "tree_panel",
+]
