@@ -161,7 +161,7 @@ class ReportFile:
         self._is_written = True
         try:
             page = render(str(document["command"]), document, docs_beside(self._path.parent))
-        except Exception as error:  # NOTE: the verdict of hours is worth more than its page, whatever is wrong with that.
+        except Exception as error:  # NOTE: the verdict of hours is worth more than its page, whatever that lacks.
             remark(f"--report {self._path}: {type(error).__name__}: {first_line(error)}; it is not written")
         else:
             write_file("--report", self._path, page)

@@ -119,7 +119,7 @@ def words_of_command(context: click.Context) -> list[str]:
     arguments, options = [], []
     for parameter in context.command.params:
         name = str(parameter.name)
-        if name in ABOUT_OUTPUT or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        if name in ABOUT_OUTPUT or not _is_given(context, name):
             continue
         value = context.params[name]
         values = [shlex.quote(str(one)) for one in (value if isinstance(value, tuple) else [value])]
@@ -133,9 +133,12 @@ def words_of_command(context: click.Context) -> list[str]:
 
 
 def _unless_given(context: click.Context, seed: int) -> list[str]:
-    seeds = [one for one in context.command.params if "--seed" in one.opts]
-    is_given = any(context.params[str(one.name)] is not None for one in seeds)
-    return [] if is_given else [f"--seed {seed}"]
+    seeds = [str(one.name) for one in context.command.params if "--seed" in one.opts]
+    return [] if any(_is_given(context, name) for name in seeds) else [f"--seed {seed}"]
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def shared_document(

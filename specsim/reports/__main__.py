@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from jinja2 import TemplateError
+
 from specsim.reports import COMMANDS, docs_beside, render
 
 USAGE = 2
@@ -23,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         page = render(command, document, docs_beside(Path()))
     except OSError as error:
         return _refuse(f"{path}: {error.strerror}")
-    except (ValueError, TypeError, KeyError, AttributeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, TemplateError) as error:
         return _refuse(f"{path}: it is no document of specsim ({type(error).__name__}: {error})")
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     print(page, end="")

@@ -32,6 +32,7 @@ def view(document: Document, laws: Laws) -> dict[str, Any]:
     places = {one.record["property"]: one.key for cause in causes for one in cause.failures}
     return {
         "causes": causes,
+        "num_short": sum(not one.is_full for cause in causes for one in cause.failures),
         "others": others,
         "operations": _operations(document, causes),
         "missing": [name for name, one in document["operations"].items() if one["missing"]],
@@ -52,7 +53,7 @@ def _by_cause(document: Document, laws: Laws) -> tuple[list[Cause], list[Shown]]
     records = {one["property"]: one for one in document["failures"]}
     order = [records[name] for group in document["groups"] for name in group["properties"]]
     rest = document["failure_records"][len(document["failures"]) :]
-    shown = shown_failures([*order, *rest], laws)
+    shown = shown_failures([*order, *rest], laws, len(document["properties"]))
     causes, start = [], 0
     for number, group in enumerate(document["groups"], 1):
         end = start + len(group["properties"])
@@ -110,7 +111,13 @@ def _excluded(document: Document) -> list[str]:
 
 def _known(document: Document) -> Table | None:
     rows = (
-        (one["property"], one["operation"] or "a whole run", one["message"], one["expires"] or "never", Address(one["link"]))
+        (
+            one["property"],
+            one["operation"] or "a whole run",
+            one["message"],
+            one["expires"] or "never",
+            Address(one["link"]),
+        )
         for one in document["known"]["expected"]
     )
     columns = ("property", "operation", "what is wrong", "expires", "described at")

@@ -14,12 +14,18 @@ from specsim.conformance.pictures import draw_case
 from specsim.rejection import SpecRejection
 from specsim.reports.compared import Compared, compared
 
-MOST_FULL = 900_000
-"""Characters of pictures, arrays and tracebacks of a page; failures beyond have their message and what replays them."""
+LONGEST_PAGE, LEAST_FULL, IN_SHORT, A_ROW = 1_600_000, 300_000, 1_100, 300
+"""Characters of a page, those of failures in full at least, of a failure in short, and of a row of a table, about."""
 
 LONGEST_MESSAGE, LONGEST_TRACE, LONGEST_ARGUMENT = 2_000, 4_000, 300
-MOST_BRIEF = 300
+LARGEST_PICTURE = 200_000
+"""Characters of a picture: of hundreds of nodes nobody sees anything."""
+
+MOST_BRIEF = 200
 """Characters of the message of a failure beyond."""
+
+FRAME, MARKED = 3_000, 40
+"""Characters of the markup around a failure, and around an entry of an array, about."""
 
 MOST_LINES = 200
 """Lines of a history."""
@@ -63,8 +69,8 @@ class Shown:
         The shortest history, a line an action.
     is_full : bool
         Whether what follows was looked for.
-    picture : Markup
-        The case drawn; empty where there is none.
+    picture : Markup or None
+        The case drawn.
     compared : sequence
         What is expected beside what was got, an output each.
     arguments : sequence of (name, words)
@@ -83,7 +89,7 @@ class Shown:
     trace: str = ""
     history: Sequence[str] = ()
     is_full: bool = False
-    picture: Markup = Markup()
+    picture: Markup | None = None
     compared: Sequence[Compared] = ()
     arguments: Sequence[tuple[str, str]] = ()
     why_no_case: str = ""
@@ -92,18 +98,22 @@ class Shown:
     def length(self) -> int:
         """How many characters of the page it takes, about."""
         entries = sum(len(line) for one in self.compared for line in one.pieces)
-        words = sum(len(name) + len(value) for name, value in self.arguments)
-        return len(self.picture) + len(self.trace) + len(self.message) + 40 * entries + words + sum(map(len, self.history))
+        words = (self.message, self.trace, self.picture or "", *self.history, *(value for _, value in self.arguments))
+        return FRAME + sum(map(len, words)) + MARKED * entries
 
 
-def shown_failures(records: Sequence[Mapping[str, Any]], laws: Laws) -> list[Shown]:
-    """Return failures in their order: the first in full, as long as there is room, and what has to be known of all."""
-    shown, room = [], MOST_FULL
+def shown_failures(records: Sequence[Mapping[str, Any]], laws: Laws, num_rows: int = 0) -> list[Shown]:
+    """Return failures in their order: the first in full, as long as there is room, and what has to be known of all.
+
+    ``num_rows`` counts the rows of tables that stand on the same page.
+    """
+    room = max(LEAST_FULL, LONGEST_PAGE - IN_SHORT * len(records) - A_ROW * num_rows)
+    shown = []
     for number, record in enumerate(records, 1):
         one = _in_full(f"failure-{number}", record, laws) if room > 0 else None
         if one is None or one.length > room:
-            # NOTE: one that is larger than what is left may stand before many smaller ones.
-            one = _in_short(f"failure-{number}", record, laws)
+            # NOTE: the rest is not even read: a run may save a thousand cases.
+            one, room = _in_short(f"failure-{number}", record, laws), 0
         else:
             room -= one.length
         shown.append(one)
@@ -142,11 +152,13 @@ def _of_case(key: str, case: Case) -> dict[str, Any]:
     """Return what a case file shows."""
     # NOTE: the picture is the only markup that is not escaped by the templates: it is our own, and its texts are
     # escaped where it is drawn. Everything else that comes from a case is text.
-    picture = Markup(draw_case(case, prefix=f"{key}-"))
+    drawn = draw_case(case, prefix=f"{key}-")
+    picture = Markup(drawn) if len(drawn) <= LARGEST_PICTURE else None
     arguments = [(name, in_words(value, LONGEST_ARGUMENT)) for name, value in case.arguments.items()]
     if case.law is not None and case.law.coins:
         arguments.append(("the cell of the coins", case.law.in_words()))
-    return {"picture": picture, "compared": compared(case), "arguments": arguments}
+    why = "" if picture else "The picture is too large for this page: specsim show with the case file draws it."
+    return {"picture": picture, "compared": compared(case), "arguments": arguments, "why_no_case": why}
 
 
 def _first_lines(lines: Sequence[str]) -> list[str]:

@@ -1,10 +1,10 @@
 """The page of ``specsim matrix``: cells, laws, what is refused, and which values failing cells share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from specsim.reports.check import ran_in_words
-from specsim.reports.failures import Laws, Shown, shown_failures
+from specsim.reports.failures import Laws, shown_failures
 from specsim.reports.tables import Status, Table, count, table
 
 Document = Mapping[str, Any]
@@ -87,5 +87,3 @@ def _refused(document: Document) -> Table | None:
 
 def _combination(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {_word(value)}" for name, value in values.items())
-
-

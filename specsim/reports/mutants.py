@@ -14,6 +14,9 @@ GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection",
 """Kinds of properties that every operation has; the others are laws."""
 
 LAWS = "laws"
+MOST_OPEN = 100
+"""Mutants whose grids stand open; of more, those stand open in which one lives."""
+
 FIRST, TOO = "1", "+"
 """In a grid, the property that kills a mutant first, and those that kill it too."""
 
@@ -42,7 +45,8 @@ def view(document: Document, laws: Laws) -> dict[str, Any]:
         "survivors": _survivors(document, summaries, grids),
         "powerless": document["powerless"],
         "busiest": _busiest(document),
-        "num_seeds": len(document["seeds"]),
+        "survives": Status("SURVIVES"),
+        "is_small": len(document["mutants"]) <= MOST_OPEN,
     }
 
 
@@ -55,7 +59,7 @@ def _grid(number: int, operation: str, rows: Sequence[Mapping[str, Any]]) -> Gri
             "summary": row["summary"],
             "seeds": row["seeds"],
             "first": _first_example(row),
-            "status": Status("killed" if row["killed_by"] else "SURVIVES"),
+            "is_killed": bool(row["killed_by"]),
             "marks": _marks(names, row["killed_by"]),
         }
         for row in rows
@@ -64,10 +68,8 @@ def _grid(number: int, operation: str, rows: Sequence[Mapping[str, Any]]) -> Gri
 
 
 def _marks(names: Sequence[str], killed_by: Sequence[str]) -> list[str]:
-    """Return the cells of a row, without those after the last that has a mark: the page has thousands of rows."""
-    marks = {name: TOO for name in killed_by} | {name: FIRST for name in killed_by[:1]}
-    cells = [marks.get(name, "") for name in names]
-    return cells[: max((place for place, cell in enumerate(cells, 1) if cell), default=0)]
+    marks = dict.fromkeys(killed_by, TOO) | dict.fromkeys(killed_by[:1], FIRST)
+    return [marks.get(name, "") for name in names]
 
 
 def _first_example(row: Mapping[str, Any]) -> str:
@@ -84,7 +86,7 @@ def _overview(grids: Sequence[Grid]) -> Table | None:
         firsts = Counter(
             _kind(name)
             for row in grid.rows
-            for name, mark in zip(grid.properties, row["marks"], strict=False)
+            for name, mark in zip(grid.properties, row["marks"], strict=True)
             if mark == FIRST
         )
         return [count(firsts[kind]) if firsts[kind] else "" for kind in (*GENERATED, LAWS)]

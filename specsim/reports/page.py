@@ -56,6 +56,10 @@ def render(command: str, document: Document, docs: str = "") -> str:
         "sign": SIGNS.get(document["verdict"], "·"),
         "meaning": PLAIN.get(document["verdict"], ""),
         "reasons": document.get("inconclusive_because") or document.get("reasons") or [],
+        "conclusion": document["conclusion"].removeprefix(f"{document['verdict']}: "),
+        "implementation": document.get("implementation", ""),
+        "remarks": document.get("remarks", ()),
+        "facts": _facts(document),
         "contents": [],
     }
     # NOTE: a run that could not start has nothing else to show.
@@ -63,6 +67,14 @@ def render(command: str, document: Document, docs: str = "") -> str:
     own = COMMANDS[command](document, Laws(docs, document.get("laws", {}))) if is_run else {}
     template = f"{command}.html.jinja" if is_run else "base.html.jinja"
     return _environment().get_template(template).render(**common, **own)
+
+
+def _facts(document: Document) -> list[tuple[str, Any]]:
+    """Return under which circumstances the command ran, as far as the document says it."""
+    module = " ".join(filter(None, (document.get("implementation"), document.get("version"))))
+    given = {"module": module, **{name: document.get(name) for name in ("device", "seed", "profile")}}
+    facts = [(name, value) for name, value in given.items() if value not in (None, "")]
+    return [*facts, *document["versions"].items()]
 
 
 def docs_beside(folder: Path) -> str:

@@ -59,10 +59,10 @@ def _conditions(
     def row(name: str, number: int) -> Sequence[Any]:
         is_short = name not in excused and number < least
         became = "too seldom" if is_short and key != "sometimes" else "reached" if number else "never"
-        return name, meanings[name], Bar(count(number), _share(number, longest)), Status(became)
+        return name, Bar(count(number), _share(number, longest)), Status(became), meanings[name]
 
     rows = (row(name, number) for name, number in counts.items())
-    return table(f"{key}-table", title, ("condition", "what it is", "#times", "outcome"), rows)
+    return table(f"{key}-table", title, ("condition", "#times", "outcome", "what it is"), rows)
 
 
 def _share(number: int, longest: int) -> float:
@@ -103,7 +103,7 @@ def _of_scopes(document: Document) -> dict[str, Any]:
         )
         for one in document["scopes"]
     )
-    meanings = {name: "in all transitions" for name in document["events"]}
+    meanings = dict.fromkeys(document["events"], "in all transitions")
     return {
         "scopes": table("scopes-table", "Every short history of small engines", columns, rows),
         "reach": [_conditions("events", "Events", document["events"], meanings)],

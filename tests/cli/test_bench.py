@@ -60,7 +60,9 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     got = specsim("bench", "--all", "--json")
     document = json.loads(got.stdout)
     assert (got.exit_code, checked) == (0, [(tuple(RECORDS), 0, 5, None)])
-    assert list(document) == ["device", "versions", "launch_us", "copy_bandwidth", "rows", "unmeasured"]
+    about = ["command", "conclusion", "again", "device", "versions", "verdict", "reasons", "seed"]
+    assert list(document) == [*about, "launch_us", "copy_bandwidth", "rows", "unmeasured"]
+    assert (document["verdict"], document["again"]) == ("conforms", "specsim bench --all --seed 0")
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
     rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
