@@ -108,14 +108,17 @@ def circumstances(conclusion: str, device: str | None, seed: int | None) -> dict
     return {
         "command": context.info_name,
         "conclusion": conclusion,
-        "again": " ".join([*words_of_command(context), *([] if seed is None else _unless_given(context, seed))]),
+        "again": " ".join(words_of_command(context, seed)),
         "device": device,
         "versions": versions_with_python(),
     }
 
 
-def words_of_command(context: click.Context) -> list[str]:
-    """Return the command line of a context, as a shell takes it, without what only says what is printed or written."""
+def words_of_command(context: click.Context, seed: int | None) -> list[str]:
+    """Return the command line of a context, as a shell takes it, without what only says what is printed or written.
+
+    It has the seed that was drawn, where none was given.
+    """
     arguments, options = [], []
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -129,12 +132,9 @@ def words_of_command(context: click.Context) -> list[str]:
             options.append(parameter.opts[0])
         else:
             options += [f"{parameter.opts[0]} {one}" for one in values]
+    if seed is not None and not any(one.startswith("--seed ") for one in options):
+        options.append(f"--seed {seed}")
     return ["specsim", str(context.info_name), *arguments, *options]
-
-
-def _unless_given(context: click.Context, seed: int) -> list[str]:
-    seeds = [str(one.name) for one in context.command.params if "--seed" in one.opts]
-    return [] if any(_is_given(context, name) for name in seeds) else [f"--seed {seed}"]
 
 
 def _is_given(context: click.Context, name: str) -> bool:

@@ -447,6 +447,17 @@ def test_what_does_not_go_together_is_one_line(specsim, on_a_gpu, checked, optio
     assert checked == []
 
 
+def test_a_page_shows_what_was_timed_and_what_could_not_be(specsim, on_a_gpu, checked, tmp_path):
+    on_a_gpu.most = 64
+    got = specsim("bench", "--operation", "build_tree", "--grow", "batch", "--report", "page.html")
+    assert got.exit_code == 1
+    page = (tmp_path / "page.html").read_text()
+    assert "<title>fails: specsim bench</title>" in page and "a GPU" in page
+    assert page.count("<polyline") == 3 and page.count('class="value"') == 4
+    assert page.count("out of memory") == 4, "two rows, in the list of reasons and in the table"
+    assert "specsim bench --operation build_tree --grow batch --seed 0" in page
+
+
 def test_figures_need_matplotlib_before_anything_is_checked(specsim, on_a_gpu, checked, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     got = specsim("bench", "--grow", "nodes", "--plot", "figures")
