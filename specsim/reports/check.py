@@ -53,7 +53,7 @@ def _by_cause(document: Document, laws: Laws) -> tuple[list[Cause], list[Shown]]
     records = {one["property"]: one for one in document["failures"]}
     order = [records[name] for group in document["groups"] for name in group["properties"]]
     rest = document["failure_records"][len(document["failures"]) :]
-    shown = shown_failures([*order, *rest], laws, len(document["properties"]))
+    shown = shown_failures([*order, *rest], laws, num_rows=len(document["properties"]))
     causes, start = [], 0
     for number, group in enumerate(document["groups"], 1):
         end = start + len(group["properties"])

@@ -1,7 +1,7 @@
 """Failures as a page shows them: the law in words, the case drawn, expected beside got, the line that replays it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -39,11 +39,10 @@ class Laws:
     stated: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def address(self, name: str) -> str:
-        """Return where a law stands among the properties; empty where there is no documentation to link."""
-        if not self.docs:
+        """Return where a law stands among the properties; empty if it is none, or no documentation is there to link."""
+        if not self.docs or name not in self.stated:
             return ""
-        is_generated = name in self.stated and not self.stated[name]["number"]
-        place = "of-every-operation" if is_generated else f"laws:~:text={quote(name, safe='')}"
+        place = f"laws:~:text={quote(name, safe='')}" if self.stated[name]["number"] else "of-every-operation"
         return f"{self.docs}properties.md#{place}"
 
 
@@ -53,8 +52,8 @@ class Shown:
 
     Parameters
     ----------
-    key : str
-        Its id on the page.
+    key, title : str
+        Its id on the page, and its head.
     record : mapping
         What the document has of it.
     message, trace : str
@@ -80,6 +79,7 @@ class Shown:
     """
 
     key: str
+    title: str
     record: Mapping[str, Any]
     message: str
     expected: str
@@ -102,50 +102,57 @@ class Shown:
         return FRAME + sum(map(len, words)) + MARKED * entries
 
 
-def shown_failures(records: Sequence[Mapping[str, Any]], laws: Laws, num_rows: int = 0) -> list[Shown]:
+def shown_failures(
+    records: Sequence[Mapping[str, Any]], laws: Laws, *, num_rows: int = 0, unit: str = ""
+) -> list[Shown]:
     """Return failures in their order: the first in full, as long as there is room, and what has to be known of all.
 
-    ``num_rows`` counts the rows of tables that stand on the same page.
+    Parameters
+    ----------
+    num_rows : int
+        Rows of tables that stand on the same page.
+    unit : str
+        What fails, where several failures are of one property; its number is that of the first example.
     """
     room = max(LEAST_FULL, LONGEST_PAGE - IN_SHORT * len(records) - A_ROW * num_rows)
     shown = []
     for number, record in enumerate(records, 1):
-        one = _in_full(f"failure-{number}", record, laws) if room > 0 else None
-        if one is None or one.length > room:
-            # NOTE: the rest is not even read: a run may save a thousand cases.
-            one, room = _in_short(f"failure-{number}", record, laws), 0
-        else:
-            room -= one.length
-        shown.append(one)
+        key, title = f"failure-{number}", record["property"]
+        if unit and record["example"] is not None:
+            title += f", {unit} {record['example']}"
+        one = _in_short(key, title, record, laws)
+        # NOTE: once there is no room, the rest is not even read: a run may save a thousand cases.
+        full = _in_full(one) if room > 0 else one
+        room = room - full.length if full.length <= room else 0
+        shown.append(full if room > 0 else one)
     return shown
 
 
-def _in_short(key: str, record: Mapping[str, Any], laws: Laws) -> Shown:
+def _in_short(key: str, title: str, record: Mapping[str, Any], laws: Laws) -> Shown:
     name = record["property"]
     words = record["difference"] or record["message"]
     got, _, expected = words.partition(", but should be ")
-    message = _cut(record["message"], MOST_BRIEF)
-    return Shown(key, record, message, _cut(expected, MOST_BRIEF), _cut(got, MOST_BRIEF), None, laws.address(name))
+    message, expected, got = (_cut(text, MOST_BRIEF) for text in (record["message"], expected, got))
+    return Shown(key, title, record, message, expected, got, laws.stated.get(name), laws.address(name))
 
 
-def _in_full(key: str, record: Mapping[str, Any], laws: Laws) -> Shown:
-    short = vars(_in_short(key, record, laws))
+def _in_full(short: Shown) -> Shown:
+    record = short.record
     trace = record["error"]
     more: dict[str, Any] = {
         "message": _cut(record["message"], LONGEST_MESSAGE),
-        "law": laws.stated.get(record["property"]),
         # NOTE: what was raised stands at the end of a traceback.
         "trace": trace if len(trace) <= LONGEST_TRACE else f"… {trace[-LONGEST_TRACE:]}",
         "history": _first_lines(record["history"] or ()),
         "is_full": True,
     }
     if record["case"] is None:
-        return Shown(**{**short, **more})
+        return replace(short, **more)
     try:
         case = read_case(Path(record["case"]))
     except (SpecRejection, OSError, RecursionError) as error:
-        return Shown(**{**short, **more, "why_no_case": f"The case file cannot be read: {error}"})
-    return Shown(**{**short, **more, **_of_case(key, case)})
+        return replace(short, **more, why_no_case=f"The case file cannot be read: {error}")
+    return replace(short, **more, **_of_case(short.key, case))
 
 
 def _of_case(key: str, case: Case) -> dict[str, Any]:

@@ -15,7 +15,9 @@ NOT_COUNTED = ("name", "mode", "verdict", "histories", "failures", "short")
 
 def view(document: Document, laws: Laws) -> dict[str, Any]:
     """Return what the template of a matrix needs."""
-    shown = shown_failures(document["failure_records"], laws)
+    shown = shown_failures(
+        document["failure_records"], laws, num_rows=len(document["cells"]) + len(document["laws"]), unit="history"
+    )
     places = {one.record["property"]: one.key for one in reversed(shown)}
     return {
         "failures": shown,
@@ -25,7 +27,6 @@ def view(document: Document, laws: Laws) -> dict[str, Any]:
         "laws": _laws(document, places),
         "refused": _refused(document),
         "ran": ran_in_words(document),
-        "num_shown": len(shown),
     }
 
 

@@ -64,7 +64,7 @@ def render(command: str, document: Document, docs: str = "") -> str:
     }
     # NOTE: a run that could not start has nothing else to show.
     is_run = document.keys() > {"verdict", "command", "conclusion", "again", "device", "versions"}
-    own = COMMANDS[command](document, Laws(docs, document.get("laws", {}))) if is_run else {}
+    own = COMMANDS[command](document, Laws(docs, document.get("statements", {}))) if is_run else {}
     template = f"{command}.html.jinja" if is_run else "base.html.jinja"
     return _environment().get_template(template).render(**common, **own)
 

@@ -19,7 +19,7 @@ GROUPS = (
 
 def view(document: Document, laws: Laws) -> dict[str, Any]:
     """Return what the template of a soak, or of all short histories, needs."""
-    shown = shown_failures(document["failure_records"], laws)
+    shown = shown_failures(document["failure_records"], laws, unit="machine")
     own = _of_scopes(document) if "scopes" in document else _of_machines(document)
     return {"failures": shown, "is_exhaustive": "scopes" in document, **own}
 

@@ -173,7 +173,7 @@ def document_of(
             }
             for cause in causes_of(report)
         ],
-        "laws": _laws_of(failure.property for failure in report.failures),
+        "statements": _laws_of(failure.property for failure in report.failures),
     }
 
 

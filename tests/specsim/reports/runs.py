@@ -12,15 +12,21 @@ property = "sampled_verify.a_draft_is_accepted_as_often_as_it_is_drawn"
 link = "https://example.org/1"
 expires = 2999-12-31
 """
-CELL = "v1-page1-topk1-mha"
+CUTTING = """
+from specsim.properties.mutants import all_mutants
+from specsim.reference import build_tree, fill_bonus_tokens
+
+SCHEDULER = next(one.scheduler for one in all_mutants() if one.id == "OWN-1193")
+"""
+CELL = "v2-page4-topk1-mha-chunks"
 RUNS = {
     "check": (
         *("check", "one_short", "--examples", "8", "--seed", "1", "--known", "known.toml"),
         *(word for name in PROPERTIES for word in ("--property", name)),
     ),
-    "soak": ("soak", "--steps", "60", "--seed", "1"),
+    "soak": ("soak", "cutting", "--steps", "60", "--seed", "2", "--replays", "3"),
     "scopes": ("soak", "--exhaustive", "--max-states", "40"),
-    "matrix": ("matrix", "--cell", CELL, "--histories", "1", "--seed", "1"),
+    "matrix": ("matrix", "cutting", "--cell", CELL, "--histories", "1", "--seed", "7", "--replays", "3"),
     "mutants": ("mutants", "PV07", "B03", "--seed", "1"),
 }
 """Of each page a run; that of ``bench`` is of a GPU that takes 3 µs for everything."""

@@ -79,8 +79,7 @@ def page_of(found, open_page):
         one.page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_readable_and_asks_nobody(page_of, name, width, scheme):
     opened = page_of(name, width, scheme)
