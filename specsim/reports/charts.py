@@ -60,7 +60,6 @@ class Bars:
     start: float
     ticks: Sequence[Tick]
     bars: Sequence[Bar]
-    has_floor: bool
 
 
 @dataclass(frozen=True)
@@ -100,13 +99,14 @@ def bars_of(operation: str, rows: Sequence[Row]) -> Bars:
             _cut(row["shape"]),
             f"{row['shape']}: {row['median_us']:,.2f} µs, {row['low_us']:,.2f} to {row['high_us']:,.2f}",
             TOP + place * ROW,
-            *(scale.at(row[key]) for key in ("median_us", "low_us", "high_us")),
+            scale.at(row["median_us"]),
+            scale.at(row["low_us"]),
+            scale.at(row["high_us"]),
             None if floor is None else scale.at(floor),
         )
         for place, (row, floor) in enumerate(zip(rows, floors, strict=True))
     ]
-    has_floor = any(floor is not None for floor in floors)
-    return Bars(operation, TOP + ROW * len(rows) + BOTTOM, scale.start, scale.ticks(), bars, has_floor)
+    return Bars(operation, TOP + ROW * len(rows) + BOTTOM, scale.start, scale.ticks(), bars)
 
 
 def lines_of(growth: Mapping[str, Any], rows: Mapping[tuple[str, str], Row]) -> Lines | None:
@@ -158,7 +158,8 @@ class _Scale:
             within = [number for number in numbers if self.low <= number <= self.high]
             if len(within) <= MOST_TICKS:
                 break
-        return [Tick(self.at(number), f"{number:,g}") for number in within]
+        few = within[:: math.ceil(len(within) / MOST_TICKS) or 1]
+        return [Tick(self.at(number), f"{number:,g}") for number in few]
 
 
 def _cut(text: str) -> str:

@@ -53,8 +53,8 @@ def compared(case: Case) -> list[Compared]:
     """Return every output of a case; how the call ended, where one of the two has none."""
     expected, observed = case.expected, case.observed
     if not (expected.outputs and observed.outputs):
-        ends = (expected.in_words(), observed.in_words())
-        return [Compared("outcome", "", *((_line(end),) for end in ends), differs=ends[0] != ends[1])]
+        wanted, got = expected.in_words(), observed.in_words()
+        return [Compared("outcome", "", (_line(wanted),), (_line(got),), wanted != got)]
     return [
         _compared(label, wanted, got, mask)
         for name in expected.outputs
@@ -90,20 +90,23 @@ def _mask(case: Case, name: str, wanted: Any) -> NDArray[np.bool_] | None:
 def _compared(name: str, wanted: Any, got: Any, mask: NDArray[np.bool_] | None) -> Compared:
     is_alike = all(isinstance(one, np.ndarray) for one in (wanted, got)) and _form(wanted) == _form(got)
     if not is_alike:
-        forms = [_form(one) for one in (wanted, got)]
-        lines = [(_line(form), *_lines(one, None, None)) for form, one in zip(forms, (wanted, got), strict=True)]
-        return Compared(name, "", *lines, differs=forms[0] != forms[1])
+        forms = _form(wanted), _form(got)
+        expected, observed = (
+            (_line(form), *_lines(one, None, None)) for form, one in zip(forms, (wanted, got), strict=True)
+        )
+        return Compared(name, "", expected, observed, forms[0] != forms[1])
     differs = _unequal(wanted, got)
     if mask is not None:
         differs &= mask
     is_any = bool(differs.any())
     if wanted.size <= MOST_ENTRIES:
-        return Compared(name, _form(wanted), *(_lines(one, differs, mask) for one in (wanted, got)), differs=is_any)
+        expected, observed = (_lines(one, differs, mask) for one in (wanted, got))
+        return Compared(name, _form(wanted), expected, observed, is_any)
     places = np.argwhere(differs)[:MOST_PLACES]
-    beside = [tuple(_at(one, tuple(map(int, place))) for place in places) for one in (wanted, got)]
     more = int(differs.sum()) - len(places)
-    rest = ((Piece(f"and {more:,} more"),),) if more else () if is_any else ((Piece("the same"),),)
-    return Compared(name, _form(wanted), *(lines + rest for lines in beside), differs=is_any)
+    rest = [_line(f"and {more:,} more")] if more else [] if is_any else [_line("the same")]
+    expected, observed = ((*(_at(one, tuple(map(int, place))) for place in places), *rest) for one in (wanted, got))
+    return Compared(name, _form(wanted), expected, observed, is_any)
 
 
 def _unequal(wanted: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:

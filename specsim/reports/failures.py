@@ -19,7 +19,7 @@ LONGEST_PAGE, LEAST_FULL, IN_SHORT, A_ROW = 1_600_000, 300_000, 1_100, 300
 
 LONGEST_MESSAGE, LONGEST_TRACE, LONGEST_ARGUMENT = 2_000, 4_000, 300
 LARGEST_PICTURE = 200_000
-"""Characters of a picture: of hundreds of nodes nobody sees anything."""
+"""Characters of a picture: a tree of hundreds of nodes is no picture any more."""
 
 MOST_BRIEF = 200
 """Characters of the message of a failure beyond."""

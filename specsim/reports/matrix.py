@@ -36,7 +36,7 @@ def _share(covered: Mapping[str, int]) -> str:
 
 def _cells(document: Document, places: Mapping[str, str]) -> Table | None:
     factors = list(document["factors"])
-    first = next(iter(document["cells"]), {})
+    first: Mapping[str, Any] = next(iter(document["cells"]), {})
     counts = [key for key in first if key not in (*factors, *NOT_COUNTED)]
     has_modes = len({one["mode"] for one in document["cells"]}) > 1
 

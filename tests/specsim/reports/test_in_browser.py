@@ -35,7 +35,7 @@ FAINT = """() => {
     }
     return found;
 }"""
-"""The contrast of each kind of text with what lies behind it."""
+"""The contrast of each kind of text with its ground."""
 
 UNREACHED = """() => [...document.querySelectorAll(".scroll, .code")]
     .filter(one => one.scrollWidth > one.clientWidth && one.tabIndex < 0).map(one => one.outerHTML.slice(0, 200))"""
@@ -81,7 +81,7 @@ def page_of(found, open_page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_readable_and_asks_nobody(page_of, name, width, scheme):
+def test_a_page_is_readable_and_asks_no_one(page_of, name, width, scheme):
     opened = page_of(name, width, scheme)
     page = opened.page
     assert (opened.errors, opened.requests) == ([], [])
