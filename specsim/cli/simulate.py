@@ -25,6 +25,7 @@ from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
 from specsim.cli.simulating.metrics import shown_metrics
 from specsim.cli.simulating.sections import Sections
+from specsim.cli.simulating.timeline import with_timeline
 from specsim.cli.simulating.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
@@ -41,6 +42,7 @@ from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, P
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.turns.recording import Watch
 from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
@@ -98,6 +100,7 @@ SECTIONS = {
     "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
     "Report": (
         "as_json",
+        "timeline",
         "logprobs",
         "hidden_states",
         "metrics_port",
@@ -189,6 +192,7 @@ SECTIONS = {
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
+@with_timeline
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
@@ -251,6 +255,7 @@ def simulate(
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
     verification: Verification | None,
+    watch: Watch,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -345,6 +350,7 @@ def simulate(
             alone=alone,
             schedule=schedule,
             again=again,
+            watch=watch,
         )
     divergence = None
     if lockstep and not report.is_interrupted:

@@ -5,11 +5,16 @@ Each function returns one document that stands alone: no script, no reference, n
 
 from specsim.pictures.frame import Panel, draw_panels
 from specsim.pictures.slots import Cell, Move, SlotRow, draw_slots, slots_panel
+from specsim.pictures.states import State
 from specsim.pictures.table import draw_table, table_panel
-from specsim.pictures.tree import Node, State, draw_tree, tree_panel
+from specsim.pictures.timeline import Activity, Column, Moment, draw_timeline
+from specsim.pictures.tree import Node, draw_tree, tree_panel
 
 __all__ = [
+    "Activity",
     "Cell",
+    "Column",
+    "Moment",
     "Move",
     "Node",
     "Panel",
@@ -18,6 +23,7 @@ __all__ = [
     "draw_panels",
     "draw_slots",
     "draw_table",
+    "draw_timeline",
     "draw_tree",
     "slots_panel",
     "table_panel",

@@ -23,6 +23,7 @@ PAINT = {
     "accepted": ({"fill": "#d8f5df", "stroke": "#1a7f37"}, {"fill": "#11331c", "stroke": "#3fb950"}),
     "rejected": ({"fill": "#ffebe9", "stroke": "#cf222e"}, {"fill": "#3a1618", "stroke": "#f85149"}),
     "bonus": ({"fill": "#ddf4ff", "stroke": "#0969da"}, {"fill": "#0f2942", "stroke": "#58a6ff"}),
+    "prefill": ({"fill": "#f3eafe", "stroke": "#8250df"}, {"fill": "#2a1e45", "stroke": "#a475f9"}),
     "accepted-line": ({"fill": "none", "stroke": "#1a7f37"}, {"stroke": "#3fb950"}),
     "rejected-line": ({"fill": "none", "stroke": "#cf222e"}, {"stroke": "#f85149"}),
     "bonus-line": ({"fill": "none", "stroke": "#0969da"}, {"stroke": "#58a6ff"}),
@@ -41,7 +42,7 @@ def style() -> str:
     return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>"
 
 
-def element(tag: str, kind: str = "", content: str | None = None, **attributes: object) -> str:
+def element(tag: str, kind: str = "", content: str | None = None, /, **attributes: object) -> str:
     """Return an element; underscores in names of attributes stand for hyphens.
 
     Parameters
@@ -68,8 +69,8 @@ def number(value: object) -> str:
 
 
 def text(x: float, y: float, words: str, kind: str = "ink", **attributes: object) -> str:
-    """Return a line of text whose baseline begins at a point."""
-    return element("text", kind, escape(shown(words)), x=float(x), y=float(y), **attributes)
+    """Return a line of text whose baseline begins at a point, nothing of no words."""
+    return words and element("text", kind, escape(shown(words)), x=x, y=y, **attributes)
 
 
 def shown(words: str, most: int = LONGEST) -> str:

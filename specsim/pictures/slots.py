@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specsim.pictures.frame import Panel, draw_panels, moved, stacked
+from specsim.pictures.frame import Panel, draw_panels, moved
 from specsim.pictures.markup import FONT_SIZE, LINE, element, number, shown, text, width_of
-from specsim.pictures.tree import State, box, legend
+from specsim.pictures.states import State, box
 
 PADDING, BETWEEN_CELLS, BETWEEN_ROWS, MOVE_ROOM = 7, 4, 12, 40
 """Pixels beside the text of a cell, between two cells, and between two rows, without and with moves."""
 
-MOST_CELLS = 48
+MOST_CELLS = 24
 """Cells of a row that are drawn."""
 
 
@@ -64,7 +64,7 @@ def draw_slots(rows: Sequence[SlotRow], moves: Sequence[Move] = (), title: str =
 
 
 def slots_panel(rows: Sequence[SlotRow], moves: Sequence[Move] = ()) -> Panel:
-    """Return rows of slots as a panel, with a legend of their states if they have any; see ``draw_slots``."""
+    """Return rows of slots as a panel; see ``draw_slots``."""
     _check(rows, moves)
     cells = [cell for row in rows for cell in row.cells[:MOST_CELLS]]
     width = max((width_of(line) for cell in cells for line in (cell.heading, *cell.lines)), default=0) + 2 * PADDING
@@ -101,17 +101,17 @@ def slots_panel(rows: Sequence[SlotRow], moves: Sequence[Move] = ()) -> Panel:
                 (middle(move.to_cell), tops[move.to_row]),
             )
             parts.append(_arrow(*start, *end))
-    height = tops[-1] + heights[-1] if rows else 0.0
-    panel = Panel(right, height, "".join(parts), _in_words(rows, moves))
-    states = {cell.state for cell in cells}
-    return stacked([panel, legend(states)]) if states - {State.PLAIN} else panel
+    bottom = tops[-1] + heights[-1] if rows else 0.0
+    # NOTE: most slots have no state, and need no word for that.
+    states = {cell.state for cell in cells} - {State.PLAIN}
+    return Panel(right, bottom, "".join(parts), _in_words(rows, moves), frozenset(states))
 
 
 def _cell(cell: Cell, width: float, height: float) -> str:
     parts = [box(cell.state, width, height)]
     for place, line in enumerate((cell.heading, *cell.lines)):
         parts.append(text(PADDING, FONT_SIZE + 3 + LINE * place, line, "faint" if place else "ink"))
-    return element("g", content="".join(parts), data_state=cell.state.name.lower())
+    return element("g", "", "".join(parts), data_state=cell.state.name.lower())
 
 
 def _arrow(left: float, top: float, right: float, bottom: float) -> str:

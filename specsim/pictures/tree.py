@@ -2,35 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from html import escape
 
-from specsim.pictures.frame import Panel, draw_panels, moved, stacked
+from specsim.pictures.frame import Panel, draw_panels, moved
 from specsim.pictures.markup import CHARACTER, FONT_SIZE, LINE, element, number, shown, text, width_of
+from specsim.pictures.states import LINES, State, box
 
 PADDING, BETWEEN_LEVELS, BETWEEN_ROWS = 9, 34, 12
 """Pixels inside a box beside its text, between two columns, and between two rows."""
-
-ROUND = 17
-"""Radius of the ends of a bonus token."""
-
-
-class State(Enum):
-    """What became of a node; the value is what a legend and a description say."""
-
-    PLAIN = "not compared"
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    BONUS = "bonus token"
-
-
-LOOKS = {
-    State.PLAIN: ("plain", {}, {}),
-    State.ACCEPTED: ("accepted", {"stroke_width": 2.5}, {"stroke_width": 2.5}),
-    State.REJECTED: ("rejected", {"stroke_dasharray": "5 3"}, {"stroke_dasharray": "5 3"}),
-    State.BONUS: ("bonus", {"stroke_width": 1.5}, {"stroke_width": 1.5, "stroke_dasharray": "1.5 3"}),
-}
-"""How a state is drawn: what paints it, and attributes of its box and of the line that leads to it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +55,7 @@ class Node:
         return " ".join([self.name, *facts])
 
 
-def draw_tree(nodes: Sequence[Node], title: str = "tree", *, prefix: str = "", has_states: bool | None = None) -> str:
+def draw_tree(nodes: Sequence[Node], title: str = "tree", *, prefix: str = "") -> str:
     """Return a tree as a document of SVG.
 
     Accepted nodes have a thick line and a tick, rejected ones a dashed line and a cross, a bonus token round ends and
@@ -90,22 +69,20 @@ def draw_tree(nodes: Sequence[Node], title: str = "tree", *, prefix: str = "", h
         Drawn above.
     prefix : str
         As for ``draw_panels``.
-    has_states : bool or None
-        Whether to explain the states; None if a node has one other than plain.
 
     Raises
     ------
     ValueError
         A node stands before its parent.
     """
-    return draw_panels([tree_panel(nodes, has_states=has_states)], title, prefix=prefix)
+    return draw_panels([tree_panel(nodes)], title, prefix=prefix)
 
 
-def tree_panel(nodes: Sequence[Node], *, has_states: bool | None = None) -> Panel:
-    """Return a tree as a panel, with a legend of its states if it has any; see ``draw_tree``."""
+def tree_panel(nodes: Sequence[Node]) -> Panel:
+    """Return a tree as a panel; see ``draw_tree``."""
     children = _children_of(nodes)
     lines = [node.shown_lines() for node in nodes]
-    height = PADDING + LINE * max(map(len, lines), default=0) + PADDING - 4
+    heights = [2 * PADDING - 4 + LINE * len(rows) for rows in lines]
     depths: list[int] = []
     for node in nodes:
         depths.append(0 if node.parent is None else depths[node.parent] + 1)
@@ -114,79 +91,40 @@ def tree_panel(nodes: Sequence[Node], *, has_states: bool | None = None) -> Pane
         # NOTE: the mark of a state stands in the upper right corner, beside the heading.
         need = max(width_of(rows[0]) + 2 * CHARACTER + 4, *map(width_of, rows)) + 2 * PADDING
         widths[depth] = max(widths[depth], need)
-    lefts = [sum(widths[:depth]) + BETWEEN_LEVELS * depth for depth in range(len(widths) + 1)]
-    tops = _tops(children, nodes, height)
-    middle = height / 2
+    lefts = [sum(widths[:depth]) + BETWEEN_LEVELS * depth for depth in range(len(widths))]
+    tops = _tops(nodes, children, heights)
     edges, boxes = [], []
     for place, node in enumerate(nodes):
         left, top, width = lefts[depths[place]], tops[place], widths[depths[place]]
         if node.parent is not None:
             above = depths[place] - 1
-            start, end = lefts[above] + widths[above], left
-            edges.append(_edge(start, tops[node.parent] + middle, end, top + middle, node.state))
-        boxes.append(moved(_box(node, lines[place], width, height), left, top))
-    drawing = Panel(
-        max((lefts[depth] + widths[depth] for depth in depths), default=0.0),
-        max(tops, default=-height) + height,
-        "".join(edges + boxes),
-        _in_words(nodes),
-    )
-    states = {node.state for node in nodes}
-    explains = bool(states - {State.PLAIN}) if has_states is None else has_states
-    return stacked([drawing, legend(states)]) if explains and nodes else drawing
-
-
-def legend(states: set[State]) -> Panel:
-    """Return what the looks of some states mean, in one row."""
-    parts, left = [], 0.0
-    for state in (one for one in State if one in states):
-        parts.append(moved(box(state, 26, 14), left, 0))
-        parts.append(text(left + 33, 11, state.value, "faint"))
-        left += 33 + width_of(state.value) + 20
-    return Panel(max(left - 20, 0.0), 16, "".join(parts), "")
-
-
-def box(state: State, width: float, height: float) -> str:
-    """Return the box of a state, with its mark in the upper right corner."""
-    kind, outline, _ = LOOKS[state]
-    radius = min(height / 2, ROUND) if state is State.BONUS else 4
-    drawn = element("rect", kind, width=float(width), height=float(height), rx=float(radius), **outline)
-    right = width - 13
-    if state is State.ACCEPTED:
-        drawn += _stroke(f"M{number(right)},7l3,3.5l5,-7", "accepted-line", 2)
-    elif state is State.REJECTED:
-        drawn += _stroke(f"M{number(right)},4l6,6m0,-6l-6,6", "rejected-line", 1.5)
-    elif state is State.BONUS and height > 2 * LINE:
-        inside = {"x": 3.0, "y": 3.0, "width": float(width - 6), "height": float(height - 6), "rx": float(ROUND - 3)}
-        drawn += element("rect", "bonus-line", stroke_width=0.75, **inside)
-    return drawn
-
-
-def _stroke(path: str, kind: str, width: float) -> str:
-    return element("path", kind, d=path, stroke_width=width, stroke_linecap="round", stroke_linejoin="round")
+            start = lefts[above] + widths[above], tops[node.parent] + heights[node.parent] / 2
+            edges.append(_edge(*start, left, top + heights[place] / 2, node.state))
+        boxes.append(moved(_box(node, lines[place], width, heights[place]), left, top))
+    width = lefts[-1] + widths[-1] if widths else 0.0
+    height = max((top + own for top, own in zip(tops, heights, strict=True)), default=0.0)
+    return Panel(width, height, "".join(edges + boxes), _in_words(nodes), frozenset(node.state for node in nodes))
 
 
 def _box(node: Node, lines: Sequence[str], width: float, height: float) -> str:
     parts = [
-        element("title", content=escape(shown(f"{node.in_words()}: {node.state.value}"))),
+        element("title", "", escape(shown(f"{node.in_words()}: {node.state.value}"))),
         box(node.state, width, height),
     ]
     for place, line in enumerate(lines):
         weight = {"font_weight": "bold"} if place == 0 else {}
         kind = "ink" if place == 0 else "faint"
         parts.append(text(PADDING, PADDING + FONT_SIZE - 3 + LINE * place, line, kind, **weight))
-    return element("g", content="".join(parts), data_state=node.state.name.lower(), data_name=shown(node.name))
+    return element("g", "", "".join(parts), data_state=node.state.name.lower(), data_name=shown(node.name))
 
 
 def _edge(left: float, top: float, right: float, bottom: float, state: State) -> str:
-    kind = {State.ACCEPTED: "accepted-line", State.REJECTED: "rejected-line", State.BONUS: "bonus-line"}.get(
-        state, "edge"
-    )
+    kind, line = LINES[state]
     bend = number((left + right) / 2)
     path = (
         f"M{number(left)},{number(top)}C{bend},{number(top)} {bend},{number(bottom)} {number(right)},{number(bottom)}"
     )
-    return element("path", kind, d=path, **LOOKS[state][2])
+    return element("path", kind, d=path, **line)
 
 
 def _children_of(nodes: Sequence[Node]) -> list[list[int]]:
@@ -194,28 +132,30 @@ def _children_of(nodes: Sequence[Node]) -> list[list[int]]:
     for place, node in enumerate(nodes):
         if node.parent is not None:
             if not 0 <= node.parent < place:
-                raise ValueError(f"nodes[{place}].parent = {node.parent}, but should be 0 to {place - 1} or None")
+                expected = f"None or a place before {place}"
+                raise ValueError(f"nodes[{place}].parent = {node.parent}, but should be {expected}")
             children[node.parent].append(place)
     return children
 
 
-def _tops(children: Sequence[Sequence[int]], nodes: Sequence[Node], height: float) -> list[float]:
-    """Return how far down each node stands: leaves one below another, a parent in the middle of its children."""
-    tops = [0.0] * len(nodes)
-    num_leaves = 0
-    waiting = [place for place, node in reversed([*enumerate(nodes)]) if node.parent is None]
-    order = []
-    while waiting:
-        place = waiting.pop()
-        order.append(place)
-        if not children[place]:
-            tops[place] = num_leaves * (height + BETWEEN_ROWS)
-            num_leaves += 1
-        waiting += reversed(children[place])
-    for place in reversed(order):
-        if children[place]:
-            tops[place] = (tops[children[place][0]] + tops[children[place][-1]]) / 2
-    return tops
+def _tops(nodes: Sequence[Node], children: Sequence[Sequence[int]], heights: Sequence[float]) -> list[float]:
+    """Return how far down each node stands: in the middle of the room of all that hangs from it."""
+    rooms = [*heights]
+    for place in reversed(range(len(nodes))):
+        below = sum(rooms[child] for child in children[place]) + BETWEEN_ROWS * max(len(children[place]) - 1, 0)
+        rooms[place] = max(heights[place], below)
+    begins = [0.0] * len(nodes)
+    top = 0.0
+    for place, node in enumerate(nodes):
+        if node.parent is None:
+            begins[place] = top
+            top += rooms[place] + BETWEEN_ROWS
+        below = sum(rooms[child] for child in children[place]) + BETWEEN_ROWS * max(len(children[place]) - 1, 0)
+        begin = begins[place] + (rooms[place] - below) / 2
+        for child in children[place]:
+            begins[child] = begin
+            begin += rooms[child] + BETWEEN_ROWS
+    return [begin + (room - own) / 2 for begin, room, own in zip(begins, rooms, heights, strict=True)]
 
 
 def _in_words(nodes: Sequence[Node]) -> str:

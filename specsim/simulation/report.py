@@ -15,6 +15,7 @@ from specsim.simulation.comparing.reported_pairs import unreported
 from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.turns.recording import UNWATCHED, Watch
 from specsim.simulation.worker import Worker, is_telling
 
 
@@ -67,6 +68,7 @@ def simulate(
     adaptive: AdaptiveController | None = None,
     schedule: Schedule = IN_TURN,
     again: tuple[int, Schedule] | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
 
@@ -83,8 +85,10 @@ def simulate(
         Overlap, chunks, cached prefixes.
     again : tuple of int and Schedule, or None
         In batches of which size, and how, they are decoded again; None for ``schedule.again``.
+    watch : Watch
+        Gets launches and results, as a ``Recorder`` that draws the run.
     """
-    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule)
+    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule, watch=watch)
     for request in requests:
         engine.submit(request)
     lost: list[str] = []

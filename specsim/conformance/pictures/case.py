@@ -1,14 +1,16 @@
 """A case as one picture: each request's tree or chain, its slots, and what was expected and observed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from specsim.conformance.outcomes import Observation
-from specsim.conformance.pictures.slots import draw_slots_of
+from specsim.conformance.outcomes import Observation, first_difference
+from specsim.conformance.pictures.slots import draw_batch_slots, draw_slots_of
 from specsim.conformance.pictures.trees import draw_tree_of
 from specsim.conformance.pictures.view import MOST_REQUESTS, Draw, View
+from specsim.conformance.plain_text import first_line
 from specsim.pictures.frame import Panel, draw_panels, stacked, text_panel
 from specsim.pictures.table import table_panel
 from specsim.rejection import SpecRejection
@@ -16,7 +18,7 @@ from specsim.rejection import SpecRejection
 DRAWN: tuple[Draw, ...] = (draw_tree_of, draw_slots_of)
 """What is drawn of a request."""
 
-MALFORMED = (SpecRejection, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+MALFORMED = (SpecRejection, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What arrays raise that are not those of the operation: a case made by hand may hold anything."""
 
 MOST_TEXT, MOST_ROWS, MOST_LINES, LONGEST_LINE = 60, 40, 6, 100
@@ -71,35 +73,45 @@ def draw_case(case: Drawable, *, prefix: str = "") -> str:
     title = f"{case.operation}, found by {case.property_name}"
     try:
         title = f"{case.operation}, case {case.id}, found by {case.property_name}"
-        drawings = [*_drawings(case)]
+        drawings, outcomes = [*_drawings(case)], _outcomes(case)
     except MALFORMED as error:
-        drawings = [text_panel([f"arrays of another form: {type(error).__name__}"], "faint")]
-        drawings.append(_arrays("arguments", case.arguments))
+        drawings = [text_panel([f"arrays of another form: {type(error).__name__}: {first_line(error)}"], "faint")]
+        parts = {"arguments": case.arguments, "expected": case.expected.outputs, "observed": case.observed.outputs}
+        drawings += [_arrays(title, arrays) for title, arrays in parts.items() if arrays]
+        outcomes = []
     else:
         drawings = drawings or [_arrays("arguments", case.arguments)]
     message = text_panel(_lines_of(case.message), "faint") if case.message else None
-    panels = [*([message] if message else []), *drawings, *_outcomes(case)]
+    panels = [*([message] if message else []), *drawings, *outcomes]
     return draw_panels(panels, title, prefix=prefix)
 
 
 def _drawings(case: Drawable) -> Iterator[Panel]:
     """Yield what can be drawn of each request, as expected, and as observed where that is drawn in another way."""
     views = {
-        name: View(case.arguments, one.outputs)
+        name: View.of(case.operation, case.arguments, one.outputs)
         for name, one in (("expected", case.expected), ("observed", case.observed))
         if one.outputs or name == "expected"
     }
     num_requests = max(view.num_requests for view in views.values())
+
+    def drawings(caption: str, draw: Callable[[View], Panel | None]) -> Iterator[Panel]:
+        drawn = {name: panel for name, view in views.items() if (panel := draw(view)) is not None}
+        if len({panel.markup for panel in drawn.values()}) == 1:
+            yield _captioned(caption, next(iter(drawn.values())))
+        else:
+            yield from (_captioned(f"{caption}, {name}", panel) for name, panel in drawn.items())
+
     for request in range(min(num_requests, MOST_REQUESTS)):
         for draw in DRAWN:
-            drawn = {name: panel for name, view in views.items() if (panel := draw(view, request)) is not None}
-            if len({panel.markup for panel in drawn.values()}) == 1:
-                yield _captioned(f"request {request}", next(iter(drawn.values())))
-            else:
-                for name, panel in drawn.items():
-                    yield _captioned(f"request {request}, {name}", panel)
+            yield from drawings(f"request {request}", partial(_of_request, draw, request))
+    yield from drawings("batch", draw_batch_slots)
     if num_requests > MOST_REQUESTS:
         yield text_panel([f"{num_requests - MOST_REQUESTS} more requests are not drawn"], "faint")
+
+
+def _of_request(draw: Draw, request: int, view: View) -> Panel | None:
+    return draw(view, request)
 
 
 def _captioned(caption: str, panel: Panel) -> Panel:
@@ -107,20 +119,21 @@ def _captioned(caption: str, panel: Panel) -> Panel:
 
 
 def _outcomes(case: Drawable) -> list[Panel]:
-    """Return what differs between what was expected and what was observed."""
-    rows = []
-    for name in dict.fromkeys([*case.expected.outputs, *case.observed.outputs]):
-        expected, observed = (
-            _in_words(one.outputs[name]) if name in one.outputs else "" for one in (case.expected, case.observed)
-        )
-        if expected != observed:
-            rows.append((name, expected, observed))
+    """Return where what was observed differs from what was expected, entries without meaning left out."""
+    try:
+        difference = first_difference(case.operation, case.arguments, case.expected, case.observed)
+    except MALFORMED:
+        difference = ""
+    if difference is None:
+        return []
     ends = tuple("" if one.outputs else _end_of(one) for one in (case.expected, case.observed))
     if any(ends):
-        rows.append(("outcome", *(end or "outputs" for end in ends)))
-    if not rows:
-        return []
-    return [table_panel(("differs", "expected", "observed"), rows[:MOST_ROWS])]
+        return [table_panel(("", "expected", "observed"), [("outcome", *(end or "outputs" for end in ends))])]
+    expected, observed = case.expected.outputs, case.observed.outputs
+    words = [(name, _in_words(expected[name]), _in_words(observed.get(name))) for name in expected]
+    rows = [row for row in words if row[1] != row[2]]
+    line = [] if difference in case.message else [text_panel(_lines_of(difference))]
+    return [*line, *([table_panel(("not equal", "expected", "observed"), rows[:MOST_ROWS])] if rows else [])]
 
 
 def _end_of(observation: Observation) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 
 from specsim.conformance.pictures.view import MOST_NODES, MOST_VALUES, View, at, path_of, width_of_block, written
 from specsim.pictures.frame import Panel, text_panel
-from specsim.pictures.tree import Node, State, tree_panel
+from specsim.pictures.states import State
+from specsim.pictures.tree import Node, tree_panel
 from specsim.rejection import SpecRejection
 from specsim.topology import NONE, Topology
 
@@ -25,7 +26,7 @@ def draw_tree_of(view: View, request: int) -> Panel | None:
                     [f"request {request} has {len(topology)} nodes; up to {MOST_NODES} are drawn"], "faint"
                 )
             return tree_panel(_nodes_of(view, request, topology))
-    for draw in (_ragged_chain, _dense_chain, _path_alone):
+    for draw in (_ragged_chain, _dense_chain, _accepted_tokens, _path_alone):
         nodes = draw(view, request)
         if nodes is not None:
             return tree_panel(nodes[: MOST_NODES + 1])
@@ -190,18 +191,23 @@ def _allowed(words: Any) -> list[str]:
     return [f"allows {listed}{more}" if tokens else "allows nothing"]
 
 
-def _chain(tokens: Sequence[Any], facts: Sequence[Sequence[str]], num_accepted: int | None, bonus: Any) -> list[Node]:
+def _chain(
+    tokens: Sequence[Any], facts: Sequence[Sequence[str]], num_accepted_drafts: int | None, bonus: Any
+) -> list[Node]:
     """Return the root, drafts one after another, and the bonus token after those that are accepted."""
-    is_judged = num_accepted is not None and 0 <= num_accepted <= len(tokens)
+    # NOTE: counts that no chain of this length has are those of a faulty implementation.
+    is_judged = num_accepted_drafts in range(len(tokens) + 1)
+    count = num_accepted_drafts if num_accepted_drafts is not None and is_judged else -1
+    states = [State.ACCEPTED] * max(count, 0) + [State.REJECTED if is_judged else State.PLAIN]
+    states += [State.PLAIN] * len(tokens)
     nodes = [Node("root", state=State.ACCEPTED if is_judged else State.PLAIN)]
-    for place, token in enumerate(tokens):
-        state = State.PLAIN
-        if num_accepted is not None and is_judged:
-            state = State.ACCEPTED if place < num_accepted else State.REJECTED if place == num_accepted else State.PLAIN
-        nodes.append(Node(f"draft {place}", place, written(token), state=state, lines=tuple(facts[place])))
-    if num_accepted is not None and is_judged and bonus is not None:
-        nodes.append(Node("bonus", num_accepted, written(bonus), state=State.BONUS))
-    return nodes
+    nodes += [
+        Node(f"draft {place}", place, written(token), state=states[place], lines=tuple(facts[place]))
+        for place, token in enumerate(tokens)
+    ]
+    if bonus is None or not is_judged:
+        return nodes
+    return [*nodes, Node("bonus", count, written(bonus), state=State.BONUS)]
 
 
 def _ragged_chain(view: View, request: int) -> list[Node] | None:
@@ -228,8 +234,11 @@ def _ragged_chain(view: View, request: int) -> list[Node] | None:
 
 def _dense_chain(view: View, request: int) -> list[Node] | None:
     """Return a block of candidates as a chain; the first is the root."""
-    tokens = at(view.given("candidates", "input_ids"), request)
-    if tokens is None or tokens.ndim != 1 or not len(tokens):
+    tokens, block = at(view.given("candidates"), request), view.output("input_ids")
+    num_nodes = view.number("num_draft_tokens")
+    if tokens is None and num_nodes and width_of_block(block, view.num_requests) == num_nodes:
+        tokens = block[request * num_nodes : (request + 1) * num_nodes]
+    if not isinstance(tokens, np.ndarray) or tokens.ndim != 1 or not len(tokens):
         return None
     verified = at(view.given("verify_lens"), request)
     counts = view.output("num_kept_drafts")
@@ -241,26 +250,30 @@ def _dense_chain(view: View, request: int) -> list[Node] | None:
     return [root, *nodes[1:]]
 
 
+def _accepted_tokens(view: View, request: int) -> list[Node] | None:
+    """Return the output tokens of a verify, of which the last is the bonus token."""
+    tokens, count = at(view.given("accept_tokens"), request), at(view.given("num_accepted_tokens"), request)
+    if tokens is None or count is None or not 0 < count <= len(tokens):
+        return None
+    states = [State.ACCEPTED] * (int(count) - 1) + [State.BONUS]
+    return [
+        Node(f"output {place}", place - 1 if place else None, written(tokens[place]), state=state)
+        for place, state in enumerate(states)
+    ]
+
+
 def _path_alone(view: View, request: int) -> list[Node] | None:
-    """Return the nodes of a path where the tree around them is not given."""
-    block = next(
-        (one for one in map(view.given, ("out_cache_loc", "values", "predict", "logits")) if one is not None), None
-    )
-    num_nodes = view.number("num_draft_tokens") or width_of_block(block, view.num_requests)
+    """Return the nodes of a path where neither the tree around them nor the slots of all nodes are given."""
+    if view.argument("out_cache_loc") is not None or view.argument("values") is not None:
+        return None
+    num_nodes = view.number("num_draft_tokens") or width_of_block(view.given("predict", "logits"), view.num_requests)
     path = path_of(view, request, num_nodes)
     if not path or not num_nodes:
         return None
-    predict = view.given("predict")
-    chosen = [at(predict, request * num_nodes + node) for node in path]
+    chosen = [at(view.given("predict"), request * num_nodes + node) for node in path]
     tokens = [None, *(None if token is None else written(token) for token in chosen)]
-    slots = [
-        _whole(_of_node(view, request, node, num_nodes, "out_cache_loc")) if 0 <= node < num_nodes else None
-        for node in path
-    ]
     nodes = [
-        Node(f"node {node}", place - 1 if place else None, tokens[place], slot=slots[place], state=State.ACCEPTED)
+        Node(f"node {node}", place - 1 if place else None, tokens[place], state=State.ACCEPTED)
         for place, node in enumerate(path)
     ]
-    if tokens[-1] is not None:
-        nodes.append(Node("bonus", len(path) - 1, tokens[-1], state=State.BONUS))
-    return nodes
+    return nodes if tokens[-1] is None else [*nodes, Node("bonus", len(path) - 1, tokens[-1], state=State.BONUS)]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.contracts.contract import ArraySpec
+from specsim.operations import RECORDS
 from specsim.pictures.frame import Panel
 
 MOST_REQUESTS, MOST_NODES, MOST_VALUES = 8, 256, 8
@@ -21,10 +23,25 @@ class View:
     ----------
     arguments, outputs : mapping
         By name; outputs have what was written in place as well.
+    num_requests : int
+        How many requests the batch has, by the contract of the operation; 0 if it has none.
     """
 
     arguments: Mapping[str, Any]
     outputs: Mapping[str, Any]
+    num_requests: int
+
+    @classmethod
+    def of(cls, operation: str, arguments: Mapping[str, Any], outputs: Mapping[str, Any]) -> "View":
+        """Return the view of a call; arrays of the axis ``request`` say how many requests there are."""
+        contract = RECORDS[operation].contract
+        counts = []
+        for spec in (*contract.parameters, *contract.outputs):
+            array = _array_of(arguments.get(spec.name, outputs.get(spec.name)))
+            if isinstance(spec, ArraySpec) and spec.axes and array is not None:
+                counts += [len(array)] if spec.axes[0] == "request" else []
+                counts += [len(array) - 1] if spec.axes[0] == "request+1" else []
+        return cls(arguments, outputs, max(counts, default=0))
 
     def given(self, *names: str) -> Any:
         """Return the first array of these names among the arguments, then the outputs, or None."""
@@ -44,22 +61,6 @@ class View:
         """Return a scalar that was given, 0 for none."""
         value = self.arguments.get(name)
         return int(value) if isinstance(value, int | np.integer) else 0
-
-    @property
-    def num_requests(self) -> int:
-        """How many requests the batch has, by the argument that says so; 0 if none does."""
-        ends = self.given("cu_num_drafts")
-        if ends is not None:
-            return max(len(ends) - 1, 0)
-        names = (
-            "retrieve_next_token",
-            "accept_index",
-            "candidates",
-            "seq_lens",
-            "req_pool_indices",
-            "num_accepted_tokens",
-        )
-        return max((len(one) for one in (self.given(name) for name in names) if one is not None), default=0)
 
 
 Draw = Callable[[View, int], Panel | None]
@@ -82,7 +83,13 @@ def at(rows: Any, *place: int) -> Any:
 def path_of(view: View, request: int, num_nodes: int) -> list[int] | None:
     """Return the accepted nodes of a request, numbered within it, or None if the call has no path."""
     rows = view.output("simulated_accept_index")
-    row = at(view.given("accept_index") if rows is None else rows, request)
+    rows = view.given("accept_index") if rows is None else rows
+    if rows is None and view.argument("accept_indices") is not None:
+        # NOTE: paths in one line, each one longer than its count of drafts.
+        counts = view.arguments["num_accepted_drafts"] + 1
+        first, last = int(counts[:request].sum()), int(counts[: request + 1].sum())
+        return [int(node) - request * num_nodes for node in view.arguments["accept_indices"][first:last]]
+    row = at(rows, request)
     if row is None or row.ndim != 1:
         return None
     return [int(node) - request * num_nodes for node in row.tolist() if node >= 0]

@@ -2,7 +2,20 @@
 
 import pytest
 
-from specsim.pictures import Cell, Move, Node, SlotRow, State, draw_slots, draw_table, draw_tree
+from specsim.pictures import (
+    Activity,
+    Cell,
+    Column,
+    Moment,
+    Move,
+    Node,
+    SlotRow,
+    State,
+    draw_slots,
+    draw_table,
+    draw_timeline,
+    draw_tree,
+)
 from tests import browser
 
 open_page = browser.open_page
@@ -20,33 +33,49 @@ PICTURES = {
         [SlotRow(label, tuple(Cell(str(slot)) for slot in range(9))) for label in ("before", "after")],
         [Move(0, 8, 1, 1)],
     ),
+    "timeline": draw_timeline(
+        [f"request {number}" for number in range(9)],
+        [Column("verify", (Moment(Activity.VERIFY, "10/15"),) * 9, 4000 + one, (one - 1, one)) for one in range(60)],
+        1 << 20,
+    ),
     "table": draw_table(("name", "entries"), [("accept_index", "[[0, 2, -1]]")], "a table"),
 }
 
-OUTSIDE_OF_THE_VIEW = """() => {
-    const svg = document.querySelector("svg"), frame = svg.getBoundingClientRect();
+OUTSIDE_OF_THE_VIEW = """() => [...document.querySelectorAll("svg")].flatMap(svg => {
+    const frame = svg.getBoundingClientRect();
     return [...svg.querySelectorAll("rect, text, path")].flatMap(element => {
         const box = element.getBoundingClientRect();
         const is_inside = box.left >= frame.left - 1 && box.right <= frame.right + 1
             && box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1;
         return is_inside ? [] : [`${element.tagName} ${element.textContent}`];
     });
-}"""
+})"""
+WIDTHS = (400, 1600)
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_whole_at_any_width_and_asks_nothing_of_a_network(open_page, tmp_path, name):
-    alone = tmp_path / "picture.svg"
-    alone.write_text(PICTURES[name], encoding="utf-8")
-    inlined = tmp_path / "page.html"
+    path = tmp_path / "picture.svg"
+    path.write_text(PICTURES[name], encoding="utf-8")
+    opened = open_page(path)
+    for width in WIDTHS:
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        assert opened.page.evaluate(OUTSIDE_OF_THE_VIEW) == []
+    assert (opened.errors, opened.requests) == ([], [])
+    opened.page.close()
+
+
+def test_pictures_stand_in_a_page_beside_each_other(open_page, tmp_path):
+    path = tmp_path / "page.html"
     style = "<style>svg{max-width:100%;height:auto}</style>"
-    inlined.write_text(f"<!doctype html><meta charset=utf-8>{style}{PICTURES[name]}", encoding="utf-8")
-    for path in (alone, inlined):
-        for width in (400, 1600):
-            opened = open_page(path, width=width)
-            assert opened.page.evaluate(OUTSIDE_OF_THE_VIEW) == []
-            assert (opened.errors, opened.requests) == ([], [])
-            opened.page.close()
+    path.write_text(f"<!doctype html><meta charset=utf-8>{style}{''.join(PICTURES.values())}", encoding="utf-8")
+    opened = open_page(path)
+    for width in WIDTHS:
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        assert opened.page.evaluate(OUTSIDE_OF_THE_VIEW) == []
+        assert opened.ending_after(width, "svg") == []
+    assert (opened.errors, opened.requests) == ([], [])
+    opened.page.close()
 
 
 def test_dark_pages_get_a_dark_picture(open_page, tmp_path):
