@@ -134,15 +134,18 @@ def test_markup_of_a_stranger_is_text(documents, name, tmp_path):
         whence = Provenance(MARK, case.provenance.seed, {"numpy": MARK})
         hostile = replace(case, message=MARK, property_name=f"{case.property_name}{MARK}", provenance=whence)
         record["case"] = str(write_case(hostile, tmp_path))
-    read = Read(page_of(name, document))
+    page = page_of(name, document)
+    read = Read(page)
     assert not [given for _, given in read.tags if "data-planted" in given]
     assert "script" not in {tag for tag, _ in read.tags}
     assert read.text.count("planted()") >= {"check": 60, "bench": 15}.get(name, 10)
-    # NOTE: a name of several words breaks in more places, and one that is put together of others is no link.
-    plain, hostile = (
-        [tag for tag, _ in one.tags if tag not in ("a", "wbr")] for one in (Read(page_of(name, documents[name])), read)
-    )
-    assert plain == hostile
+    assert tags_of(page) == tags_of(page_of(name, documents[name]))
+
+
+def tags_of(page):
+    """Return the elements of a page but those that depend on how long texts are, and how they are put together."""
+    without_pictures = re.sub(r"<svg .*?</svg>", "", page, flags=re.DOTALL)
+    return [tag for tag, _ in Read(without_pictures).tags if tag not in ("a", "wbr")]
 
 
 def test_text_that_turns_the_line_around_is_spelt(documents):
