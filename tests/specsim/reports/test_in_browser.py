@@ -4,7 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from specsim.reports import render
 from tests import browser
+from tests.specsim.reports.planted import MARK, planted, with_planted_cases
 from tests.specsim.reports.runs import RUNS
 
 pytest.importorskip("playwright", reason="pages are opened with playwright")
@@ -94,6 +96,22 @@ def test_a_page_is_readable_and_asks_no_one(page_of, name, width, scheme):
     assert {kind: ratio for kind, ratio in contrasts.items() if ratio < LEAST_CONTRAST} == {}
     levels = page.evaluate(LEVELS)
     assert levels.count(1) == 1 and all(later - level <= 1 for level, later in pairwise(levels))
+
+
+def test_planted_markup_shows_as_text(documents, tmp_path, open_page):
+    path = tmp_path / "planted.html"
+    path.write_text(render("check", with_planted_cases(planted(documents["check"]), tmp_path)))
+    opened = open_page(path, width=400)
+    page = opened.page
+    assert (opened.errors, opened.requests) == ([], [])
+    assert page.locator("[data-planted], script").count() == 0
+    text = page.evaluate("document.body.innerText")
+    record = documents["check"]["failures"][0]
+    for words in (record["property"], record["message"], record["replay"], "one_short"):
+        assert f"{words}{MARK}" in text
+    assert [one for one in page.locator("svg text").all_text_contents() if MARK in one] != []
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    page.close()
 
 
 def test_every_failure_is_reached_by_keyboard(page_of, found):

@@ -3,36 +3,18 @@
 import copy
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from specsim.conformance.cases import read_case, write_case
-from specsim.conformance.stored import Provenance
 from specsim.reports import COMMANDS, docs_beside, render
 from specsim.reports.__main__ import main
 from specsim.reports.failures import LEAST_FULL
+from tests.specsim.reports.planted import planted, with_planted_cases
 from tests.specsim.reports.runs import CELL, PROPERTIES, RUNS
 
 PAGES = (*RUNS, "bench")
-MARK = "<b data-planted=1>&amp;\"'</b><script>planted()</script><!--"
-"""What a stranger may write in any text of a document."""
-
 LIMIT = 2_000_000
-BY_NAME = {
-    *("properties", "operations", "statements", "beyond", "examples", "left_out", "unpromised", "tags", "not_seen"),
-    *("ran", "did_not_run", "functions", "host_functions", "parts", "reused_after", "algorithms", "versions"),
-    *("reach", "events", "sometimes", "meanings", "not_required", "schedules"),
-}
-"""Mappings of documents whose keys are names of others."""
-
-OWN_NAMES = {"machines", "conditions"}
-"""Names among them that are specsim's."""
-
-KEPT = {"command", "case", "verdict", "fate", "schema"}
-"""Texts that are specsim's own words, and the path of a case."""
 
 
 class Read(HTMLParser):
@@ -56,20 +38,6 @@ class Read(HTMLParser):
 
 def page_of(name, document):
     return render(document["command"], document, "https://docs.example/")
-
-
-def planted(value, *, are_names=False):
-    """Return a document with markup after every text of a stranger."""
-    if isinstance(value, dict):
-        return {
-            f"{key}{MARK}" if are_names and key not in OWN_NAMES else key: one
-            if key in KEPT
-            else planted(one, are_names=key in BY_NAME)
-            for key, one in value.items()
-        }
-    if isinstance(value, list):
-        return [planted(one) for one in value]
-    return f"{value}{MARK}" if isinstance(value, str) and value else value
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -129,11 +97,8 @@ def test_an_address_that_is_none_of_the_web_is_no_link(documents):
 @pytest.mark.parametrize("name", PAGES)
 def test_markup_of_a_stranger_is_text(documents, name, tmp_path):
     document = planted(documents[name])
-    for record in document["failures"] + document["failure_records"] if name == "check" else ():
-        case = read_case(Path(record["case"]))
-        whence = Provenance(MARK, case.provenance.seed, {"numpy": MARK})
-        hostile = replace(case, message=MARK, property_name=f"{case.property_name}{MARK}", provenance=whence)
-        record["case"] = str(write_case(hostile, tmp_path))
+    if name == "check":
+        document = with_planted_cases(document, tmp_path)
     page = page_of(name, document)
     read = Read(page)
     assert not [given for _, given in read.tags if "data-planted" in given]
