@@ -26,6 +26,9 @@ COMMANDS: Mapping[str, Callable[[Document, Laws], dict[str, Any]]] = {
 }
 """What a page needs of the document of each command; its template is called so too."""
 
+WITHOUT_RESULTS = frozenset(("verdict", "command", "conclusion", "again", "device", "versions"))
+"""The keys of a document where nothing ran."""
+
 PLAIN = {
     "conforms": "Everything that was tried holds.",
     "fails": "Something that has to hold does not.",
@@ -62,11 +65,10 @@ def render(command: str, document: Document, docs: str = "") -> str:
         "facts": _facts(document),
         "contents": [],
     }
-    # NOTE: a run that could not start has nothing else to show.
-    is_run = document.keys() > {"verdict", "command", "conclusion", "again", "device", "versions"}
-    own = COMMANDS[command](document, Laws(docs, document.get("statements", {}))) if is_run else {}
-    template = f"{command}.html.jinja" if is_run else "base.html.jinja"
-    return _environment().get_template(template).render(**common, **own)
+    if document.keys() == WITHOUT_RESULTS:
+        return _environment().get_template("base.html.jinja").render(**common)
+    own = COMMANDS[command](document, Laws(docs, document.get("statements", {})))
+    return _environment().get_template(f"{command}.html.jinja").render(**common, **own)
 
 
 def _facts(document: Document) -> list[tuple[str, Any]]:
