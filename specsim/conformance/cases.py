@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from specsim.conformance.backend import Backend, load
+from specsim.conformance.carrying import labelled
 from specsim.conformance.layouts import layout_of
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.pictures import draw_case
@@ -57,15 +58,6 @@ def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], la
     if law is not None:
         digest.update(f"\nlaw {law.as_text()}".encode())
     return digest.hexdigest()[:16]
-
-
-def labelled(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of an argument with their names; none of an absent one."""
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield f"{name}.{index}", entry
-    elif value is not None:
-        yield name, value
 
 
 def _layout_in_words(array: Any) -> str:

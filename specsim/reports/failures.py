@@ -39,11 +39,14 @@ class Laws:
     stated: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def address(self, name: str) -> str:
-        """Return where a law stands among the properties; empty if it is none, or no documentation is there to link."""
+        """Return where the documentation has a law; empty if it is none, or no documentation is there to link."""
         if not self.docs or name not in self.stated:
             return ""
-        place = f"laws:~:text={quote(name, safe='')}" if self.stated[name]["number"] else "of-every-operation"
-        return f"{self.docs}properties.md#{place}"
+        page, _, heading = self.stated[name]["place"].partition("#")
+        if self.docs.startswith(("https://", "http://")):
+            # NOTE: the site spells pages and headings in its own way.
+            page, heading = page.replace(".md", ".html"), heading.replace("_", "-")
+        return f"{self.docs}{page}#{heading}:~:text={quote(name, safe='')}"
 
 
 @dataclass(frozen=True)

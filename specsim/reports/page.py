@@ -84,7 +84,7 @@ def docs_beside(folder: Path) -> str:
     if os.environ.get(DOCS):
         return os.environ[DOCS].rstrip("/") + "/"
     docs = Path(specsim.__file__).resolve().parents[1] / "docs"
-    is_here = (docs / "properties.md").is_file()
+    is_here = (docs / "reference" / "laws.md").is_file()
     return f"{Path(os.path.relpath(docs, folder.resolve())).as_posix()}/" if is_here else ""
 
 

@@ -192,9 +192,10 @@ def _counts_by_operation(report: "Report") -> dict[str, dict[str, object]]:
 
 
 def _laws_of(names: Iterable[str]) -> dict[str, dict[str, object]]:
-    """Return what properties state in words, and the operations that each calls."""
+    """Return what properties state in words, the operations that each calls, and where the documentation has it."""
     from specsim.properties.suite.catalogue import properties_by_name
-    from specsim.properties.suite.conformance.page import KINDS, statement_of
+    from specsim.properties.suite.pages import place_of
+    from specsim.properties.suite.statements import KINDS, statement_of
 
     known = properties_by_name()
     return {
@@ -203,6 +204,7 @@ def _laws_of(names: Iterable[str]) -> dict[str, dict[str, object]]:
             "kind": KINDS.get(one.catalogue, ""),
             "states": statement_of(one),
             "operations": list(one.operations),
+            "place": place_of(one),
         }
         for one in (known[name] for name in names if name in known)
     }

@@ -72,8 +72,11 @@ def test_a_failure_has_its_law_its_picture_and_the_line_that_replays_it(document
         assert record["replay"] in read.text and record["message"] in read.text
         assert " ".join(document["statements"][record["property"]]["states"].split()) in " ".join(read.text.split())
     assert page.count("<svg") == 2 and read.text.count("Expected beside got") == 2
-    law = f"https://docs.example/properties.md#laws:~:text={PROPERTIES[1]}"
-    assert {law, "https://docs.example/properties.md#of-every-operation"} <= set(read.targets)
+    of_every = f"reference/laws.html#of-every-operation:~:text={PROPERTIES[0]}"
+    law = f"reference/verify.html#verify-tree-greedy:~:text={PROPERTIES[1]}"
+    assert {f"https://docs.example/{place}" for place in (of_every, law)} <= set(read.targets)
+    beside = f"docs/reference/verify.md#verify_tree_greedy:~:text={PROPERTIES[1]}"
+    assert beside in Read(render("check", document, "docs/")).targets
     assert [given.get("class") for tag, given in read.tags if tag == "mark"] != []
     assert "specsim show --law" not in read.text
     assert f"specsim show --law {PROPERTIES[0]}" in Read(render("check", document)).text
@@ -198,7 +201,7 @@ def test_a_run_of_an_engine_that_fails_has_its_shortest_history(documents, name,
     assert read.text.count("Shortest history of") == sum(
         one["history"] is not None for one in document["failure_records"]
     )
-    assert not [target for target in read.targets if "properties.md" in target], "it is no law of the catalogue"
+    assert not [target for target in read.targets if "docs.example" in target], "it is no law of the catalogue"
 
 
 def test_charts_have_axes_with_units_and_say_their_numbers(documents):
@@ -240,6 +243,6 @@ def test_what_is_no_document_is_one_line(tmp_path, capsys, content, why):
 
 def test_links_lead_where_the_user_says_and_else_to_this_checkout(monkeypatch, tmp_path):
     docs = tmp_path / docs_beside(tmp_path)
-    assert (docs / "properties.md").is_file()
+    assert (docs / "reference" / "laws.md").is_file()
     monkeypatch.setenv("SPECSIM_DOCS", "https://docs.example/specsim")
     assert docs_beside(tmp_path) == "https://docs.example/specsim/"
