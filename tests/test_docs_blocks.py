@@ -53,6 +53,7 @@ SHOWN = {
 CANNOT_RUN = {
     "make ": "it runs this suite",
     "python -m pip ": "tests/installed.py runs these lines, which stand in the workflow too",
+    "python -m tests.gpu.launching.inside_torch": "needs a GPU; tests/gpu/launching/test_library.py checks the same",
     "python -m zipfile": "it unpacks a download",
     "specsim check specsim.engines.sglang": "needs SGLang; tests/specsim/engines run the adapter",
     "PYTHONPATH=site ": "needs a download of SGLang",
