@@ -14,6 +14,7 @@ EXTRAS = {
     "metrics": ("prometheus_client",),
     "plots": ("matplotlib",),
     "properties": ("hypothesis", "pytest", "scipy"),
+    "report": ("jinja2",),
 }
 """The modules that each extra brings; ``pyproject.toml`` has the versions."""
 
@@ -22,6 +23,7 @@ IMPORTERS = {
     "metrics": "specsim.host.exposition",
     "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
+    "report": "specsim.reports",
 }
 """The module that imports what an extra brings."""
 

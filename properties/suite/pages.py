@@ -149,6 +149,17 @@ def _other_laws() -> list[str]:
     return table(("law", "number", "what must hold"), rows)
 
 
+def place_of(one: Property) -> str:
+    """Return the page below the documentation that lists a property, and the heading that it stands under."""
+    near = [RECORDS[name] for name in one.operations if name in RECORDS]
+    if group_of(one) in GENERATED:
+        return "reference/laws.md#of-every-operation"
+    if not near or len(one.operations) > MOST_OPERATIONS:
+        return "reference/laws.md#of-host-functions-and-of-whole-runs"
+    page = "models" if near[0].name in MODEL_TABLE else near[0].group
+    return f"reference/{page}.md#{near[0].name}"
+
+
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     """Return a table in Markdown, a line a row."""
     return [_line(header), _line(("---",) * len(header)), *(_line(row) for row in rows)]
