@@ -129,6 +129,23 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.slots // required_row_width(length, decode_sizes(config), self.page_size)
 
 
+@dataclass(frozen=True)
+class Shape:
+    """What an iteration runs: sizes of its drafts, and how many forwards of the draft over beams and over nodes."""
+
+    topk: int
+    num_steps: int
+    num_draft_tokens: int
+    step_forwards: int
+    extend_forwards: int
+
+    @classmethod
+    def of(cls, config: SpecConfig) -> "Shape":
+        """Return that of drafts of a step a level, the first of which the catching up has made."""
+        steps = config.num_steps
+        return cls(config.topk, steps, config.num_draft_tokens, max(steps - 1, 0), int(steps > 0))
+
+
 class IterationTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an iteration is made of: the target's forward, the draft's forwards, and all the rest.
 
@@ -136,12 +153,12 @@ class IterationTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     target : Grid
         A forward over the nodes of each request.
-    draft_step : Grid or None
-        A forward over the beams of each request; None where the draft runs on the host.
-    draft_extend : Grid or None
-        The forward by which the draft catches up, over as many tokens as there are nodes.
     rest : Rest
         Trees, acceptance, moves, launches.
+    draft_step : Grid or None
+        A forward over the beams of each request; None where the draft has none.
+    draft_extend : Grid or None
+        The forward by which the draft catches up, over as many tokens as there are nodes; None likewise.
     """
 
     target: Grid
@@ -156,55 +173,52 @@ class IterationTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if part is not None:
                 part.check(f"{what}.{name}")
 
-    def iteration(self, config: SpecConfig, num_requests: int, length: int) -> float:
-        """Return the seconds of a whole iteration of so many requests after so long texts."""
-        nodes = config.num_draft_tokens
-        return self._drafted(config, num_requests, length) + self.target.at(num_requests, nodes, length)
+    def iteration(self, shape: Shape, num_requests: int, length: int, rows: float | None = None) -> float:
+        """Return the seconds of a whole iteration of so many requests after so long texts.
+
+        The target runs over ``rows`` of the batch, by default over all nodes.
+        """
+        nodes, rest = shape.num_draft_tokens, self.rest
+        seconds = rest.iteration + rest.step * shape.num_steps + rest.node * num_requests * nodes
+        seconds += rest.beam * num_requests * shape.topk * shape.num_steps
+        if self.draft_step is not None and shape.step_forwards:
+            seconds += shape.step_forwards * self.draft_step.at(num_requests, shape.topk, length)
+        if self.draft_extend is not None and shape.extend_forwards:
+            seconds += shape.extend_forwards * self.draft_extend.at(num_requests, nodes, length)
+        return seconds + self.target.at(num_requests, nodes if rows is None else rows / num_requests, length)
 
     def plain(self, num_requests: int, length: int) -> float:
         """Return the seconds of a token of each request without drafts."""
-        rest = self.rest.iteration + self.rest.node * num_requests
-        return self.target.at(num_requests, 1, length) + rest
+        return self.iteration(Shape(1, 0, 1, 0, 0), num_requests, length)
 
-    def lacks(self, config: SpecConfig, num_requests: int, length: int) -> str:
-        """Return what of a configuration lies outside of what was measured; empty if nothing does."""
-        nodes = config.num_draft_tokens
-        asked: list[tuple[str, Grid | None, int]] = [("target", self.target, nodes)]
-        if config.num_steps:
-            asked.append(("draft_extend", self.draft_extend, nodes))
-        if config.num_steps > 1:
-            asked.append(("draft_step", self.draft_step, config.topk))
-        for name, grid, tokens in asked:
-            missing = "" if grid is None else grid.lacks(num_requests, tokens, length)
+    def lacks(self, shape: Shape, num_requests: int, length: int) -> str:
+        """Return what of an iteration was not measured; empty if everything was."""
+        nodes = shape.num_draft_tokens
+        asked = (
+            ("target", self.target, nodes, 1),
+            ("draft_extend", self.draft_extend, nodes, shape.extend_forwards),
+            ("draft_step", self.draft_step, shape.topk, shape.step_forwards),
+        )
+        for name, grid, tokens, num_forwards in asked:
+            if num_forwards and grid is None:
+                return f"the costs have no {name}"
+            missing = "" if grid is None or not num_forwards else grid.lacks(num_requests, tokens, length)
             if missing:
                 return f"{name} of {missing}"
         return ""
 
-    def _drafted(self, config: SpecConfig, num_requests: int, length: int) -> float:
-        """Return the seconds of all but the target's forward."""
-        steps, topk, nodes, rest = config.num_steps, config.topk, config.num_draft_tokens, self.rest
-        seconds = rest.iteration + rest.step * steps + rest.node * num_requests * nodes
-        seconds += rest.beam * num_requests * topk * steps
-        if self.draft_step is not None and steps > 1:
-            seconds += (steps - 1) * self.draft_step.at(num_requests, topk, length)
-        if self.draft_extend is not None and steps:
-            seconds += self.draft_extend.at(num_requests, nodes, length)
-        return seconds
-
 
 @dataclass(frozen=True)
 class ScheduledTimes:
-    """The same for scheduled verification: iterations of one configuration whose target runs over rows of a budget."""
+    """The same for scheduled verification: iterations of one shape whose target runs over the rows of a budget."""
 
     times: IterationTimes
-    config: SpecConfig
+    shape: Shape
     length: int
 
     def yields(self, num_tokens: float, num_requests: int, num_rows: int) -> float:
         """Return tokens per second, given those of a step."""
-        num_requests = max(num_requests, 1)
-        seconds = self.times._drafted(self.config, num_requests, self.length)
-        return num_tokens / (seconds + self.times.target.at(num_requests, num_rows / num_requests, self.length))
+        return num_tokens / self.times.iteration(self.shape, max(num_requests, 1), self.length, num_rows)
 
 
 class CostFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

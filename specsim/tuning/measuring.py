@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from specsim.config import SpecConfig
-from specsim.tuning.costs import CostFile, IterationTimes, parse_costs
+from specsim.tuning.costs import CostFile, IterationTimes, Shape, parse_costs
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -41,4 +41,4 @@ def error_of(
     from specsim.gpu.bench.costs import iteration_seconds
 
     measured = iteration_seconds(model, config, num_requests, length, repeats)
-    return abs(times.iteration(config, num_requests, length) / measured - 1)
+    return abs(times.iteration(Shape.of(config), num_requests, length) / measured - 1)

@@ -19,6 +19,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.costs import Probes, accepted_of, iteration_seconds
 from specsim.gpu.bench.llama import TOY, DialledLlama
+from specsim.tuning.costs import Shape
 from specsim.tuning.measuring import measured_costs
 
 DRAFTS = (
@@ -93,7 +94,7 @@ def main(arguments=None):
     for batch in batches:
         for one in drafts:
             measured = iteration_seconds(model, one, batch, length, probes.repeats)
-            predicted = times.iteration(one, batch, length)
+            predicted = times.iteration(Shape.of(one), batch, length)
             rows.append(
                 {
                     "batch": batch,
