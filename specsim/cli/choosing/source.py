@@ -152,7 +152,7 @@ def _source_of(
     if dump is not None:
         options.require_alone("--dump", "algorithms", "drafters", "path", "kind", "agreement", "num_requests")
         cells = combine([(DUMP, Ranges(*bounds))], temperature)
-        return Source(cells, *_of_dump(dump, temperature, draft_choice == "sampled"), seed)
+        return Source(cells, *count_dump(dump, temperature, draft_choice == "sampled"), seed)
     if draft_choice != "greedy":
         raise Failed("--drafts sampled is for --dump: toy models propose their first choices", Exit.USAGE)
     if sampling is not None and kind != "hash":
@@ -186,8 +186,16 @@ def _ranges_of(record: Drafter, bounds: Sequence[tuple[int, ...]]) -> Ranges:
     return Ranges(*bounds, has_depth=not record.parameters, has_breadth=not record.parameters or record.reads_texts)
 
 
-def _of_dump(path: Path, temperature: float, is_drawn: bool) -> tuple[Count, dict[str, Any]]:
-    """Return what replays the logits of a file, which is read once."""
+def count_dump(path: Path, temperature: float, is_drawn: bool) -> tuple[Count, dict[str, Any]]:
+    """Return what replays the logits of a file, which is read once, and what the file says of the pair.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is no such file.
+    SpecRejection
+        BAD_CONFIGURATION: it is no dump.
+    """
     from specsim.tuning.dumps import Dump, replayed
 
     if not path.is_file():

@@ -1,0 +1,129 @@
+"""What a simulation accepted, request by request: of a run or of a dump of logits, and beside a stored one."""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from specsim.algorithms import Drafter
+from specsim.cli.choosing import stored
+from specsim.cli.choosing.source import DUMP, FILE, count_dump
+from specsim.cli.output import Exit, finish, plain_table, print_json, print_table
+from specsim.cli.simulating import options
+from specsim.cli.simulating.drafting import forwards_of
+from specsim.config import SpecConfig
+from specsim.counts import path_width
+from specsim.host.sampling import ALL_TOKENS, SamplingParameters
+from specsim.simulation.requests import Request
+from specsim.tuning.counted import Cell, Figures, RequestCounts, figures_of, prompt_key, public
+from specsim.tuning.guard import MARGIN
+
+Guard = Callable[[Cell], stored.Guards]
+"""Compares what was counted with a stored run."""
+
+DEFAULT_STEPS = 3
+NOT_OF_A_DUMP = ("path", "num_requests", "algorithm", "drafter", "multi_layer", "kind", "agreement", "worker", "pool")
+
+_OPTIONS = (
+    click.option("--dump", type=FILE, metavar="FILE", help="Replay the logits of a real pair (safetensors)."),
+    click.option(
+        "--drafts",
+        "draft_choice",
+        default="greedy",
+        show_default=True,
+        type=click.Choice(["greedy", "sampled"]),
+        help="Whether drafts of --dump are the first choices, or drawn at the temperature.",
+    ),
+    click.option("--baseline", type=FILE, metavar="FILE", help="Compare acceptance with the JSON of an earlier run."),
+    click.option(
+        "--margin",
+        default=MARGIN,
+        show_default=True,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        help="Loss of tokens per verify that counts as none, as a share.",
+    ),
+)
+
+
+def with_acceptance(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets ``guard``, None without a baseline; a dump is replayed in its place."""
+
+    @functools.wraps(command)
+    def called(*, dump: Path | None, draft_choice: str, baseline: Path | None, margin: float, **others: Any) -> None:
+        before = None if baseline is None else stored.read_cells("--baseline", baseline)
+        guard: Guard | None = None
+        if before is not None:
+            guard = functools.partial(_guard, before, others["seed"], margin)
+        if dump is None:
+            options.require_alone(
+                "a simulation without --dump", *(["draft_choice"] if draft_choice != "greedy" else [])
+            )
+            command(guard=guard, **others)
+            return
+        options.require_alone("--dump", *NOT_OF_A_DUMP)
+        _replay(dump, draft_choice == "sampled", guard, others)
+
+    return options.with_options(_OPTIONS, called)
+
+
+def cell_of(
+    name: str,
+    record: Drafter,
+    topk: int,
+    config: SpecConfig,
+    worker: str | None,
+    sampling: SamplingParameters | None,
+    requests: Sequence[Request],
+) -> Cell:
+    """Return a configuration with what its run counted."""
+    counted = tuple(
+        RequestCounts(prompt_key(one.prompt), tuple(map(float, one.counters.histogram))) for one in requests
+    )
+    steps = 0 if record.parameters else config.num_steps
+    temperature = 0.0 if sampling is None else sampling.temperature
+    sizes = (topk, steps, config.num_draft_tokens)
+    return Cell(name, *sizes, temperature, worker or "", *forwards_of(record, steps), counted)
+
+
+def _guard(before: Sequence[Cell], seed: int, margin: float, cell: Cell) -> stored.Guards:
+    return stored.guard_all(before, [cell], seed, margin)
+
+
+def _replay(dump: Path, is_drawn: bool, guard: Guard | None, given: dict[str, Any]) -> None:
+    """Replay a dump, print what its verifies accept by position, and end the command."""
+    temperature, seed = given["temperature"], given["seed"]
+    options.parameters_of(temperature, given["top_k"] or ALL_TOKENS, given["top_p"], given["min_p"], 0)
+    options.require_alone("--dump", "top_k", "top_p", "min_p", "acceptance")
+    topk = given["topk"] or 1
+    steps = given["steps"] or (DEFAULT_STEPS if topk == 1 else 1)
+    nodes = path_width(steps) if topk == 1 else given["draft_tokens"] or topk + 1
+    SpecConfig(topk, steps, nodes)
+    count, about = count_dump(dump, temperature, is_drawn)
+    cell = count(Cell(DUMP, topk, steps, nodes, temperature))
+    figures, guards = figures_of(cell.requests, seed), None if guard is None else guard(cell)
+    if given["as_json"]:
+        document: dict[str, Any] = {"source": about, "seed": seed, **public(figures)}
+        document |= {"acceptance": msgspec.to_builtins(cell)}
+        document |= {} if guards is None else {"guard": stored.public(guards)}
+        print_json(document)
+    else:
+        print_figures(cell, figures)
+        if guards:
+            stored.print_guards(guards, "")
+    finish(Exit.CONFORMS if guards is None else stored.exit_of(guards))
+
+
+def print_figures(cell: Cell, figures: Figures) -> None:
+    """Print tokens of a verify, and acceptance by position, with intervals."""
+    head = f"{cell}: {figures.num_requests:,} prompts, {figures.num_verifies:,.1f} verifies"
+    table = plain_table("figure", "#value", "#from", "#to", title=head)
+    named = {"tokens per verify": figures.tokens_per_verify, "accepted per verify": figures.accepted_per_verify}
+    named |= {f"accepted at position {place}": one for place, one in enumerate(figures.by_position)}
+    named |= {f"of those that came so far, {place}": one for place, one in enumerate(figures.conditional)}
+    for name, one in named.items():
+        bounds = ("unknown" if bound is None else f"{bound:.4f}" for bound in (one.low, one.high))
+        table.add_row(name, f"{one.value:.4f}", *bounds)
+    print_table(table)
