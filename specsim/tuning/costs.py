@@ -274,6 +274,12 @@ def parse_costs(content: bytes) -> CostFile:
     return costs
 
 
+def content_of(costs: CostFile) -> bytes:
+    """Return the file that ``parse_costs`` reads, without the tables that it lacks."""
+    document = {name: value for name, value in msgspec.to_builtins(costs).items() if value is not None}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
 def _check_count(what: str, given: Sequence[Any], expected: int, of: str) -> None:
     if len(given) != expected:
         raise contradiction(f"{what}, entries", len(given), str(expected), f"there is one for each of its {of}")

@@ -19,7 +19,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.costs import Probes, accepted_of, iteration_seconds
 from specsim.gpu.bench.llama import TOY, DialledLlama
-from specsim.tuning.costs import Shape
+from specsim.tuning.costs import Shape, content_of
 from specsim.tuning.measuring import measured_costs
 
 DRAFTS = (
@@ -124,7 +124,7 @@ def main(arguments=None):
         say(f"batch {batch:3}: picked {picked['config']}, best {best['config']}, loss {losses[-1]:.1%}")
     say(f"{len(rows)} configurations: largest error {worst:.1%}, largest loss of a pick {max(losses):.1%}")
     if options.save is not None:
-        (options.save / "costs.json").write_bytes(msgspec.json.encode(costs))
+        (options.save / "costs.json").write_bytes(content_of(costs))
         (options.save / "rows.json").write_text(json.dumps(rows, indent=1))
     return int(not options.toy and (worst > MOST_ERROR or max(losses) > MOST_LOSS))
 
