@@ -109,8 +109,8 @@ class Dump:
         ranks, logprobs, firsts = [], [], []
         for begin in range(0, len(tokens), ROWS_AT_ONCE):
             part = tokens[begin : begin + ROWS_AT_ONCE]
-            of_target = self._logits(number, "target", target, begin)
-            of_draft = self._logits(number, "draft", draft, begin)
+            of_target = self._logits(number, "target", target[begin : begin + len(part)])
+            of_draft = self._logits(number, "draft", draft[begin : begin + len(part)])
             self._require_known(f"{number}.tokens", part, of_target.shape[1])
             if hot is not None:
                 self._require_known("hot_token_id", hot, of_target.shape[1])
@@ -128,8 +128,8 @@ class Dump:
         joined = (np.concatenate(ranks), *(np.concatenate([pair[side] for pair in logprobs]) for side in (0, 1)))
         return Judged(key, *joined), np.concatenate(firsts)
 
-    def _logits(self, number: int, part: str, rows: Any, begin: int) -> Array:
-        logits: Array = np.asarray(rows[begin : begin + ROWS_AT_ONCE]).astype(np.float64)
+    def _logits(self, number: int, part: str, rows: Any) -> Array:
+        logits: Array = np.asarray(rows).astype(np.float64)
         if np.isnan(logits).any() or not np.isfinite(logits.max(axis=1)).all():
             expected, because = "numbers, or -inf where a token is forbidden", "they are logits"
             raise self._wrong(f"{number}.{part} with NaN or infinity", expected, because)
