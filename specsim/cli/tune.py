@@ -10,8 +10,9 @@ import msgspec
 
 from specsim.cli.choosing import stored
 from specsim.cli.choosing.costs import read_file
-from specsim.cli.choosing.source import FILE, Source, with_source
+from specsim.cli.choosing.source import FILE, SOURCE_NAMES, Source, with_source
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, plain_table, print_json, print_table, remark, say
+from specsim.cli.simulating.options import first_given
 from specsim.cli.sweep import in_words, run_all
 from specsim.installation import explain_missing, find_missing
 from specsim.tuning.costs import CostFile
@@ -108,17 +109,9 @@ def _require_no_source() -> None:
     Failed
         USAGE.
     """
-    context = click.get_current_context()
-    own = {"costs_path", "batch", "length", "saved", "plot", "as_json"}
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in own
-        and parameter.name is not None
-        and context.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise Failed(f"{given[0]} says what to run, and --sweep has run it", Exit.USAGE)
+    given = first_given(SOURCE_NAMES)
+    if given is not None:
+        raise Failed(f"{given} says what to run, and --sweep has run it", Exit.USAGE)
 
 
 def name_of(cell: Cell | None) -> str:

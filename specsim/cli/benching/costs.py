@@ -8,15 +8,14 @@ from typing import Any
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from specsim.cli.device import choose_device, load_implementation
 from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table, progress, say
-from specsim.cli.simulating.options import with_options
+from specsim.cli.simulating.options import first_given, with_options
 from specsim.environment import INTERPRETER, says_yes
 from specsim.tuning.costs import CostFile, content_of
 
-OWN = ("costs", "model", "as_json")
+OWN = {"costs", "model", "as_json"}
 
 _OPTIONS = (
     click.option(
@@ -59,11 +58,10 @@ def with_costs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _require_alone() -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if name not in OWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise Failed(f"--costs says what is timed, as {parameter.opts[0]} does", Exit.USAGE)
+    others = {parameter.name or "" for parameter in click.get_current_context().command.params} - OWN
+    given = first_given(others)
+    if given is not None:
+        raise Failed(f"--costs says what is timed, as {given} does", Exit.USAGE)
 
 
 def _measure(path: Path, model: str | None, as_json: bool) -> None:

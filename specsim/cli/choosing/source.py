@@ -92,18 +92,10 @@ class Source:
     seed: int
 
 
-def with_source(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``source``: a function that reads them and returns one."""
-
-    @functools.wraps(command)
-    def called(*, topk: str, steps: str, draft_tokens: str, **others: Any) -> None:
-        asked = {name: others.pop(name) for name in _NAMES}
-        command(source=functools.partial(_source_of, topk, steps, draft_tokens, **asked), **others)
-
-    return options.with_options((*_RANGES, *_SOURCE), called)
-
-
-_NAMES = (
+SOURCE_NAMES = (
+    "topk",
+    "steps",
+    "draft_tokens",
     "algorithms",
     "drafters",
     "dump",
@@ -118,11 +110,22 @@ _NAMES = (
 )
 
 
+def with_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``source``: a function that reads them and returns one."""
+
+    @functools.wraps(command)
+    def called(**others: Any) -> None:
+        asked = {name: others.pop(name) for name in SOURCE_NAMES}
+        command(source=functools.partial(_source_of, **asked), **others)
+
+    return options.with_options((*_RANGES, *_SOURCE), called)
+
+
 def _source_of(
+    *,
     topk: str,
     steps: str,
     draft_tokens: str,
-    *,
     algorithms: tuple[str, ...],
     drafters: tuple[str, ...],
     dump: Path | None,

@@ -11,7 +11,7 @@ import msgspec
 from specsim.algorithms import Drafter
 from specsim.cli.choosing import stored
 from specsim.cli.choosing.source import DUMP, FILE, count_dump
-from specsim.cli.output import Exit, finish, plain_table, print_json, print_table
+from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table
 from specsim.cli.simulating import options
 from specsim.cli.simulating.drafting import forwards_of
 from specsim.config import SpecConfig
@@ -58,9 +58,8 @@ def with_acceptance(command: Callable[..., None]) -> Callable[..., None]:
         if before is not None:
             guard = functools.partial(_guard, before, others["seed"], margin)
         if dump is None:
-            options.require_alone(
-                "a simulation without --dump", *(["draft_choice"] if draft_choice != "greedy" else [])
-            )
+            if draft_choice != "greedy":
+                raise Failed("--drafts sampled is for --dump: toy models propose their first choices", Exit.USAGE)
             command(guard=guard, **others)
             return
         options.require_alone("--dump", *NOT_OF_A_DUMP)
