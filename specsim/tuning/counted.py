@@ -20,10 +20,19 @@ class RequestCounts(msgspec.Struct, frozen=True):
     """What the verifies of one request accepted; ``histogram[k]`` counts those that accepted ``k`` drafts.
 
     ``prompt`` tells prompts apart. Counts of a replay are expected ones, and no whole numbers where tokens are sampled.
+    A drafter that counts no histogram has none.
     """
 
     prompt: str
-    histogram: tuple[float, ...]
+    verifies: float
+    accepted: float
+    histogram: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, prompt: str, histogram: Sequence[float]) -> "RequestCounts":
+        """Return the counts of a histogram."""
+        accepted = sum(drafts * count for drafts, count in enumerate(histogram))
+        return cls(prompt, float(sum(histogram)), float(accepted), tuple(map(float, histogram)))
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -86,26 +95,26 @@ def prompt_key(tokens: Sequence[int]) -> str:
     return sha256(np.asarray(tokens, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
-def histograms(requests: Sequence[RequestCounts]) -> Array:
-    """Return them as one array, float64 [request, accepted]."""
-    width = max((len(one.histogram) for one in requests), default=1)
-    rows = np.zeros((len(requests), max(width, 1)))
+def rows_of(requests: Sequence[RequestCounts]) -> Array:
+    """Return them as one array, float64 [request, column]: verifies, accepted drafts, and the histogram."""
+    width = max((len(one.histogram) for one in requests), default=0)
+    rows = np.zeros((len(requests), 2 + width))
     for row, one in zip(rows, requests, strict=True):
-        row[: len(one.histogram)] = one.histogram
+        row[:2] = one.verifies, one.accepted
+        row[2 : 2 + len(one.histogram)] = one.histogram
     return rows
 
 
 def tokens_per_verify(sums: Array) -> Array:
-    """Return output tokens of a verify, the bonus token included, of histograms along the last axis."""
-    num_verifies = sums.sum(axis=-1)
+    """Return output tokens of a verify, the bonus token included, of columns along the last axis."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        tokens: Array = 1 + (sums @ np.arange(sums.shape[-1])) / num_verifies
+        tokens: Array = 1 + sums[..., 1] / sums[..., 0]
     return tokens
 
 
 def rates_by_position(sums: Array) -> tuple[Array, Array]:
     """Return the shares that accepted a draft at each position: of all verifies, and of those that came so far."""
-    at_least = np.cumsum(sums[..., ::-1], axis=-1)[..., ::-1]
+    at_least = np.cumsum(sums[..., :1:-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore", divide="ignore"):
         return at_least[..., 1:] / at_least[..., :1], at_least[..., 1:] / at_least[..., :-1]
 
@@ -128,7 +137,7 @@ class Figures:
 
 def figures_of(requests: Sequence[RequestCounts], seed: int) -> Figures:
     """Return the figures of some requests, and their intervals by resampling these."""
-    rows, count = histograms(requests), len(requests)
+    rows, count = rows_of(requests), len(requests)
     total, replicates = rows.sum(axis=0), resampled_sums(rows, seed)
     tokens = interval_of(float(tokens_per_verify(total)), tokens_per_verify(replicates), count)
     bounds = [None if one is None else one - 1 for one in (tokens.low, tokens.high)]
@@ -140,7 +149,7 @@ def figures_of(requests: Sequence[RequestCounts], seed: int) -> Figures:
         )
         for of_all, of_replicates in zip(rates_by_position(total), rates_by_position(replicates), strict=True)
     ]
-    return Figures(count, float(total.sum()), Interval(tokens.value - 1, *bounds), tokens, *shares)
+    return Figures(count, float(total[0]), Interval(tokens.value - 1, *bounds), tokens, *shares)
 
 
 def public(figures: Figures) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def replay(judged: Judged, topk: int, num_steps: int, temperature: float, is_dra
             histogram[accepted] += ends
             reached[min(start + accepted + 1, len(chances))] += ends
             alive *= chance
-    return RequestCounts(judged.prompt, tuple(histogram.tolist()))
+    return RequestCounts.of(judged.prompt, histogram.tolist())
 
 
 def replayed(
@@ -237,7 +237,7 @@ def replayed(
         )
     taken = min(topk, num_draft_tokens - 1)
     counted = tuple(replay(one, taken, num_steps, temperature, is_drawn) for one in outputs)
-    if not any(sum(one.histogram) for one in counted):
+    if not any(one.verifies for one in counted):
         longest = max(len(one.draft_rank) for one in outputs)
         because = f"the first token is the prefill's, and the longest output has {longest} tokens"
         raise contradiction("steps", num_steps, f"at most {longest - 1}", because)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from specsim.tuning.bootstrap import FEWEST, LEVEL, Interval, interval_of, resampled_sums
-from specsim.tuning.counted import Array, RequestCounts, histograms, tokens_per_verify
+from specsim.tuning.counted import Array, RequestCounts, rows_of, tokens_per_verify
 
 MARGIN = 0.03
 """A loss below this share of the tokens per verify counts as none."""
@@ -79,7 +79,7 @@ def compare(
     is_paired = len(shared) >= FEWEST and len(shared) == len({one.prompt for one in shared})
     if is_paired:
         baseline, now = [then[one.prompt] for one in shared], shared
-    before, after = histograms(baseline), histograms(now)
+    before, after = rows_of(baseline), rows_of(now)
     sums = [resampled_sums(rows, seed + (not is_paired) * place) for place, rows in enumerate((before, after))]
     replicates = tokens_per_verify(sums[1]) / tokens_per_verify(sums[0]) - 1
     value = float(tokens_per_verify(after.sum(axis=0)) / tokens_per_verify(before.sum(axis=0)) - 1)

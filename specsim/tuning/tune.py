@@ -8,7 +8,7 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.tuning.bootstrap import Interval, interval_of, resampled_sums
 from specsim.tuning.costs import CostFile, IterationTimes, Shape
-from specsim.tuning.counted import Array, Cell, histograms, tokens_per_verify
+from specsim.tuning.counted import Array, Cell, rows_of, tokens_per_verify
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def rank(
             found.append((choice, np.array([exact.value])))
             continue
         seconds = times.iteration(shape_of(cell), batch, length)
-        rows = histograms(cell.requests)
+        rows = rows_of(cell.requests)
         value = float(tokens_per_verify(rows.sum(axis=0))) * batch / seconds
         replicates = tokens_per_verify(resampled_sums(rows, seed)) * (batch / seconds)
         tokens = interval_of(value, replicates, len(rows))

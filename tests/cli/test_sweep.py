@@ -56,11 +56,11 @@ def test_a_seed_gives_the_same_sweep_again_and_the_files_say_what_the_screen_say
 def test_algorithms_are_swept_side_by_side_each_with_its_own_sizes(specsim):
     names = ("EAGLE", "NGRAM", "DFLASH", "FROZEN_KV_MTP")
     options = [word for name in names for word in ("--algorithm", name)]
-    sizes = ("--topk", 1, "--steps", 3, "--draft-tokens", 6, "--requests", 2, "--max-new-tokens", 8)
+    sizes = ("--topk", 1, "--steps", 3, "--draft-tokens", 6, "--requests", 1, "--max-new-tokens", 8)
     rows = rows_of(specsim("sweep", *sizes, *options, "--json"))
     asked = [(row["drafter"], row["steps"], row["draft_tokens"], row["draft_forwards"]) for row in rows]
     assert asked == [("EAGLE", 3, 4, 3), ("NGRAM", 0, 6, 0), ("DFLASH", 0, 6, 1), ("FROZEN_KV_MTP", 3, 4, 3)]
-    assert [row["reason"] for row in rows] == [""] * 4
+    assert all(row["figures"]["num_verifies"] > 0 and not row["reason"] for row in rows)
 
 
 def test_a_baseline_tells_lower_from_the_same(specsim):

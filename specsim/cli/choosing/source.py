@@ -14,7 +14,9 @@ from specsim.cli.output import Exit, Failed
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
 from specsim.config import MOST_NODES
+from specsim.rejection import contradiction
 from specsim.simulation.models.text_model import TEXT_VOCABULARY
+from specsim.simulation.requests import Request
 from specsim.tuning.counted import Cell, RequestCounts, prompt_key
 from specsim.tuning.ranges import parse_range
 from specsim.tuning.sweep import Count, Ranges, combine
@@ -189,6 +191,13 @@ def _ranges_of(record: Drafter, bounds: Sequence[tuple[int, ...]]) -> Ranges:
     return Ranges(*bounds, has_depth=not record.parameters, has_breadth=not record.parameters or record.reads_texts)
 
 
+def counts_of(request: Request) -> RequestCounts:
+    """Return what the verifies of a request accepted."""
+    counted = request.counters
+    histogram = tuple(map(float, counted.histogram))
+    return RequestCounts(prompt_key(request.prompt), counted.num_verifies, counted.num_accepted_drafts, histogram)
+
+
 def count_dump(path: Path, temperature: float, is_drawn: bool) -> tuple[Count, dict[str, Any]]:
     """Return what replays the logits of a file, which is read once, and what the file says of the pair.
 
@@ -257,9 +266,9 @@ class _Toy:
         engine = Engine(worker, self.num_requests, self.seed)
         for request in requests:
             engine.submit(request)
-        counted = tuple(
-            RequestCounts(prompt_key(one.prompt), tuple(map(float, one.counters.histogram))) for one in engine.run()
-        )
+        counted = tuple(map(counts_of, engine.run()))
+        if not any(one.verifies for one in counted):
+            raise contradiction("max_new_tokens", self.max_new_tokens, "more", "no request came to a verify")
         steps, extends = drafts.forwards_of(record, cell.steps)
         return msgspec.structs.replace(
             cell, requests=counted, worker=plan.worker or "", step_forwards=steps, extend_forwards=extends

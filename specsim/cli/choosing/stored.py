@@ -32,8 +32,9 @@ def read_cells(option: str, path: Path) -> tuple[Cell, ...]:
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise Failed(f"{option} {path}: no document of specsim sweep or simulate: {error}", Exit.USAGE) from error
     for cell in found:
-        wrong = [one for one in cell.requests if not all(0 <= value < float("inf") for value in one.histogram)]
-        if wrong or not (cell.reason or any(sum(one.histogram) for one in cell.requests)):
+        counts = [count for one in cell.requests for count in (one.verifies, one.accepted, *one.histogram)]
+        wrong = not all(0 <= count < float("inf") for count in counts)
+        if wrong or not (cell.reason or any(one.verifies for one in cell.requests)):
             what = "counts below 0" if wrong else "no verify"
             raise Failed(f"{option} {path}: {cell} has {what}", Exit.USAGE)
     return found
@@ -45,7 +46,7 @@ def guard_all(baseline: Sequence[Cell], cells: Sequence[Cell], seed: int, margin
     return [
         (cell, compare(then[cell.key].requests, cell.requests, seed, margin))
         for cell in cells
-        if not cell.reason and cell.key in then and any(sum(one.histogram) for one in cell.requests)
+        if not cell.reason and cell.key in then and any(one.verifies for one in cell.requests)
     ]
 
 

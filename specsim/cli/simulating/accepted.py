@@ -10,7 +10,7 @@ import msgspec
 
 from specsim.algorithms import Drafter
 from specsim.cli.choosing import stored
-from specsim.cli.choosing.source import DUMP, FILE, count_dump
+from specsim.cli.choosing.source import DUMP, FILE, count_dump, counts_of
 from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table
 from specsim.cli.simulating import options
 from specsim.cli.simulating.drafting import forwards_of
@@ -18,7 +18,7 @@ from specsim.config import SpecConfig
 from specsim.counts import path_width
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.simulation.requests import Request
-from specsim.tuning.counted import Cell, Figures, RequestCounts, figures_of, prompt_key, public
+from specsim.tuning.counted import Cell, Figures, figures_of, public
 from specsim.tuning.guard import MARGIN
 
 Guard = Callable[[Cell], stored.Guards]
@@ -78,13 +78,10 @@ def cell_of(
     requests: Sequence[Request],
 ) -> Cell:
     """Return a configuration with what its run counted."""
-    counted = tuple(
-        RequestCounts(prompt_key(one.prompt), tuple(map(float, one.counters.histogram))) for one in requests
-    )
     steps = 0 if record.parameters else config.num_steps
     temperature = 0.0 if sampling is None else sampling.temperature
     sizes = (topk, steps, config.num_draft_tokens)
-    return Cell(name, *sizes, temperature, worker or "", *forwards_of(record, steps), counted)
+    return Cell(name, *sizes, temperature, worker or "", *forwards_of(record, steps), tuple(map(counts_of, requests)))
 
 
 def _guard(before: Sequence[Cell], seed: int, margin: float, cell: Cell) -> stored.Guards:

@@ -7,7 +7,7 @@ from scipy import stats
 from specsim.tuning.bootstrap import MOST_KEPT, Interval, interval_of, resampled_sums, student_quantile
 from specsim.tuning.counted import RequestCounts, chain_tokens_per_verify, figures_of, rates_by_position
 
-BY_HAND = [RequestCounts("a", (1.0, 2.0, 1.0)), RequestCounts("b", (3.0, 0.0, 1.0))]
+BY_HAND = [RequestCounts.of("a", (1.0, 2.0, 1.0)), RequestCounts.of("b", (3.0, 0.0, 1.0))]
 """Eight verifies: four accepted nothing, two one draft, two two of them."""
 
 
@@ -16,7 +16,7 @@ def drawn(agreement, num_requests, num_steps=3, num_verifies=20, seed=1):
     accepted = np.random.default_rng(seed).random((num_requests, num_verifies, num_steps)) < agreement
     counts = accepted.cumprod(axis=2).sum(axis=2)
     return [
-        RequestCounts(str(place), tuple(np.bincount(row, minlength=num_steps + 1).astype(float).tolist()))
+        RequestCounts.of(str(place), tuple(np.bincount(row, minlength=num_steps + 1).astype(float).tolist()))
         for place, row in enumerate(counts)
     ]
 
@@ -31,7 +31,7 @@ def test_figures_by_hand():
 
 
 def test_a_position_that_no_verify_reached_has_no_conditional_rate():
-    figures = figures_of([RequestCounts("a", (4.0, 0.0, 0.0)), RequestCounts("b", (1.0,))], seed=0)
+    figures = figures_of([RequestCounts.of("a", (4.0, 0.0, 0.0)), RequestCounts.of("b", (1.0,))], seed=0)
     assert [one.value for one in figures.by_position] == [0, 0]
     assert [one.value for one in figures.conditional] == [0]
 
@@ -65,7 +65,7 @@ def test_the_closed_form_of_a_chain():
 
 def test_expected_counts_of_a_chain_have_the_closed_form_exactly():
     shares = [0.3, 0.7 * 0.3, 0.7**2 * 0.3, 0.7**3]
-    figures = figures_of([RequestCounts(name, tuple(shares)) for name in "ab"], seed=0)
+    figures = figures_of([RequestCounts.of(name, tuple(shares)) for name in "ab"], seed=0)
     assert figures.tokens_per_verify.value == pytest.approx(chain_tokens_per_verify(0.7, 3), abs=1e-12)
     assert [one.value for one in figures.conditional] == pytest.approx([0.7] * 3, abs=1e-12)
 
@@ -80,10 +80,16 @@ def test_intervals_hold_the_true_figure_as_often_as_they_should():
 
 
 def test_rates_are_taken_along_the_last_axis():
-    rates, conditional = rates_by_position(np.array([[2.0, 1.0, 1.0], [0.0, 0.0, 4.0]]))
+    rates, conditional = rates_by_position(np.array([[4.0, 3.0, 2.0, 1.0, 1.0], [4.0, 8.0, 0.0, 0.0, 4.0]]))
     assert rates.tolist() == [[0.5, 0.25], [1.0, 1.0]]
     assert conditional.tolist() == [[0.5, 0.5], [1.0, 1.0]]
 
 
 def test_replicates_without_a_verify_are_left_out():
     assert interval_of(1.0, np.array([np.nan, np.nan]), 5) == Interval(1.0, None, None)
+
+
+def test_a_drafter_without_a_histogram_has_no_positions():
+    figures = figures_of([RequestCounts("a", 4.0, 6.0), RequestCounts("b", 4.0, 2.0)], seed=0)
+    assert (figures.tokens_per_verify.value, figures.num_verifies) == (2.0, 8.0)
+    assert (figures.by_position, figures.conditional) == ((), ())

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from specsim.rejection import SpecRejection
-from specsim.tuning.counted import RequestCounts, chain_tokens_per_verify, histograms, tokens_per_verify
+from specsim.tuning.counted import chain_tokens_per_verify, rows_of, tokens_per_verify
 from specsim.tuning.dumps import SCHEMA, Dump, Judged, replay, replayed, write_dump
 
 VOCAB = 12
@@ -114,10 +114,10 @@ def test_drawn_drafts_are_accepted_with_the_overlap_of_both_laws(dump):
     """Drafts are independent here, so that a verify has the tokens of the closed form; 1 % is three deviations."""
     target, draft = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.6, 0.2])
     outputs = list(dump([sampled_prompt(seed, target, draft, 2000) for seed in range(8)]).judged(1.0))
-    total = histograms(replayed(outputs, 1, 3, 4, 1.0, is_drawn=True)).sum(axis=0)
+    total = rows_of(replayed(outputs, 1, 3, 4, 1.0, is_drawn=True)).sum(axis=0)
     overlap = float(np.minimum(target, draft).sum())
     assert float(tokens_per_verify(total)) == pytest.approx(chain_tokens_per_verify(overlap, 3), rel=0.01)
-    total = histograms(replayed(outputs, 1, 3, 4, 1.0, is_drawn=False)).sum(axis=0)
+    total = rows_of(replayed(outputs, 1, 3, 4, 1.0, is_drawn=False)).sum(axis=0)
     assert float(tokens_per_verify(total)) == pytest.approx(chain_tokens_per_verify(target[1], 3), rel=0.02)
 
 
@@ -136,7 +136,8 @@ def test_expected_counts_of_one_output_by_hand():
     judged = Judged("a", np.zeros(5, np.int64), np.zeros(5), logprob)
     counts = replay(judged, 1, 2, 1.0, is_drawn=True)
     # A verify at 1 accepts 1 and goes on at 3 with one half, or accepts 2 and ends; that at 3 accepts none.
-    assert counts == RequestCounts("a", pytest.approx((0.5, 0.5, 0.5)))
+    assert counts.histogram == pytest.approx((0.5, 0.5, 0.5))
+    assert (counts.verifies, counts.accepted) == (pytest.approx(1.5), pytest.approx(1.5))
 
 
 def wrong(path, got, expected, because):

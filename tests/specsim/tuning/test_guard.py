@@ -18,7 +18,7 @@ def run(agreement, num_prompts, seed=1):
 
 
 def renamed(requests, prefix):
-    return [RequestCounts(f"{prefix}{one.prompt}", one.histogram) for one in requests]
+    return [RequestCounts.of(f"{prefix}{one.prompt}", one.histogram) for one in requests]
 
 
 def agreement_with(loss):
@@ -91,7 +91,7 @@ def test_one_prompt_tells_nothing():
 
 
 def test_a_loss_within_the_margin_is_the_same():
-    before = [RequestCounts(str(place), (10.0, 10.0)) for place in range(20)]
-    after = [RequestCounts(str(place), (10.3, 9.7)) for place in range(20)]
+    before = [RequestCounts.of(str(place), (10.0, 10.0)) for place in range(20)]
+    after = [RequestCounts.of(str(place), (10.3, 9.7)) for place in range(20)]
     assert compare(before, after, 0).verdict == SAME
     assert compare(before, after, 0, margin=0.005).verdict == LOWER

@@ -15,7 +15,7 @@ def cell(topk, steps, nodes, accepted, forwards=0):
     """Return a configuration whose verifies accept half as many drafts in one of two requests."""
     counts = [[0.0] * (accepted + 1), [0.0] * (accepted + 1)]
     counts[0][accepted] = counts[1][accepted // 2] = 4.0
-    requests = tuple(RequestCounts(str(place), tuple(one)) for place, one in enumerate(counts))
+    requests = tuple(RequestCounts.of(str(place), tuple(one)) for place, one in enumerate(counts))
     return Cell("EAGLE", topk, steps, nodes, step_forwards=forwards, requests=requests)
 
 

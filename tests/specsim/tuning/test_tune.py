@@ -6,9 +6,9 @@ from specsim.tuning.counted import Cell, RequestCounts
 from specsim.tuning.tune import rank
 from tests.specsim.tuning.test_costs import FILE, parsed
 
-ALWAYS_TWO = tuple(RequestCounts(str(place), (0.0, 0.0, 8.0)) for place in range(6))
-ALWAYS_ONE = tuple(RequestCounts(str(place), (0.0, 8.0)) for place in range(6))
-ONE_OR_NONE = tuple(RequestCounts(str(place), (8.0 * (place % 2), 8.0 * (1 - place % 2))) for place in range(6))
+ALWAYS_TWO = tuple(RequestCounts.of(str(place), (0.0, 0.0, 8.0)) for place in range(6))
+ALWAYS_ONE = tuple(RequestCounts.of(str(place), (0.0, 8.0)) for place in range(6))
+ONE_OR_NONE = tuple(RequestCounts.of(str(place), (8.0 * (place % 2), 8.0 * (1 - place % 2))) for place in range(6))
 
 
 def chain(steps, requests, **more):
@@ -41,7 +41,7 @@ def test_a_batch_outputs_tokens_of_all_its_requests():
 
 
 def test_drafts_that_are_not_worth_it_come_after_none():
-    hopeless = chain(2, tuple(RequestCounts(str(place), (8.0,)) for place in range(6)))
+    hopeless = chain(2, tuple(RequestCounts.of(str(place), (8.0,)) for place in range(6)))
     plain, drafts = ranked([hopeless])
     assert (plain.cell, drafts.cell) == (None, hopeless)
     assert drafts.speedup.value < 1 and not drafts.is_tied
