@@ -4,6 +4,7 @@ Forwards are captured as graphs and replayed where there is a GPU, as the worker
 rest is what whole iterations take whose forwards are left out, as a sum of shares.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,7 @@ from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.batches import DraftExtendBatch, DraftStepBatch, ListedKeys, TargetBatch
-from specsim.simulation.models.description import DraftSource, Side
+from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
@@ -34,6 +35,7 @@ OnProgress = Callable[[str, int, int], None]
 Rewind = Callable[[], object]
 
 CALLS_A_GRAPH = 2
+KV_SHARE = 0.9
 DEEPEST = 2
 """Depth of the tokens that a measured step proposes; all steps run over as many beams."""
 
@@ -162,6 +164,7 @@ def measure_costs(model: Model[Tensor], probes: Probes, on_progress: OnProgress 
         for tokens in sizes
         for length in probes.lengths
     ]
+    memory = slots_that_fit(model.description)
     forwards, timed = Forwards(model, probes), {}
     for done, (name, sizes) in enumerate(asked):
         if on_progress is not None:
@@ -179,12 +182,28 @@ def measure_costs(model: Model[Tensor], probes: Probes, on_progress: OnProgress 
         }
         for name, tokens in tokens_of.items()
     }
+    free = {} if memory is None else {"memory": {"slots": memory}}
     return {
+        **free,
         "schema": "specsim.costs/1",
         "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "cpu",
         "model": model.description.name,
         "iteration_times": {**grids, "rest": measure_rest(model, probes)},
     }
+
+
+def slots_that_fit(description: ModelDescription) -> int | None:
+    """Return how many KV slots of both sides fit beside the weights of a model on the GPU; None without one.
+
+    A tenth of what is free is left to graphs and activations. Layers with a sliding window have slots of their own.
+    """
+    layers = [one for one in description.kv_components if not one.window]
+    sizes = (one.num_layers * math.prod(one.row_shape) * getattr(torch, one.dtype).itemsize for one in layers)
+    num_bytes = sum(sizes)
+    if DEVICE.type != "cuda" or not num_bytes:
+        return None
+    torch.cuda.empty_cache()
+    return int(torch.cuda.mem_get_info()[0] * KV_SHARE) // num_bytes
 
 
 def measure_rest(model: Model[Tensor], probes: Probes) -> dict[str, float]:
