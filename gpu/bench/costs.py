@@ -153,7 +153,7 @@ def measure_costs(model: Model[Tensor], probes: Probes, on_progress: OnProgress 
     Parameters
     ----------
     model : Model
-        Behind the protocol, with a draft that has KV of its own.
+        One that fits the protocol, with a draft that has KV of its own.
     probes : Probes
         The sizes; the median of the timed replays of each counts.
     """

@@ -1,4 +1,4 @@
-"""A random Llama and a small draft that agrees with it as often as one likes, behind the Model protocol.
+"""A random Llama and a small draft that agrees with it as often as one likes, which fit the Model protocol.
 
 All matrices are multiplied and all keys read as in a trained model, so that times are those of one of its size. Which
 token is chosen is dialled: logits of the target get a peak at the successor of a token, those of the draft peaks at a
@@ -113,7 +113,7 @@ class Decoder:
         for number, layer in enumerate(self.layers):
             keys, values = kv["k"][number], kv["v"][number]
             mixed = (normed(hidden) @ layer.query_key_value).view(len(input_ids), -1, sizes.head_dim)
-            query, key, value = mixed.split((sizes.num_heads, sizes.num_kv_heads, sizes.num_kv_heads), dim=1)
+            query, key, value = torch.split(mixed, (sizes.num_heads, sizes.num_kv_heads, sizes.num_kv_heads), dim=1)
             keys.index_copy_(0, slots, rotate(key, turns))
             values.index_copy_(0, slots, value)
             attended = attend(rotate(query, turns), keys, values, trees)

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from specsim.cli.choosing import stored
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.output import (
     EXIT_CODES,
@@ -20,7 +19,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
-from specsim.cli.simulating import accepted, options
+from specsim.cli.simulating import accepted, options, stored
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating.figures import print_figures
 from specsim.cli.simulating.metrics import shown_metrics
@@ -44,7 +43,6 @@ from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
-HASH_VOCABULARY = 256
 POOLS = [kind.value for kind in PoolKind]
 DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
 SECTIONS = {
@@ -295,7 +293,9 @@ def simulate(
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
-    model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
+    model: LanguageModel = (
+        TextModel.from_text(text) if kind == "text" else HashModel(options.HASH_VOCABULARY, seed, agreement)
+    )
     plain = drafts.of_the_target(model, record)
     model = replace(
         model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)

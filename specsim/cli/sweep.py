@@ -7,7 +7,6 @@ from typing import Any
 import click
 import msgspec
 
-from specsim.cli.choosing import stored
 from specsim.cli.choosing.source import FILE, Source, with_source
 from specsim.cli.output import (
     EXIT_CODES,
@@ -20,6 +19,7 @@ from specsim.cli.output import (
     remark,
     say,
 )
+from specsim.cli.simulating import stored
 from specsim.tuning.bootstrap import Interval
 from specsim.tuning.counted import Cell, Run, public
 from specsim.tuning.guard import MARGIN

@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from specsim.cli.choosing import stored
-from specsim.cli.choosing.costs import read_file
 from specsim.cli.choosing.source import FILE, SOURCE_NAMES, Source, with_source
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, plain_table, print_json, print_table, remark, say
-from specsim.cli.simulating.options import first_given
+from specsim.cli.simulating import stored
+from specsim.cli.simulating.costs import read_file
+from specsim.cli.simulating.options import MOST_BATCH, first_given
 from specsim.cli.sweep import in_words, run_all
 from specsim.installation import explain_missing, find_missing
 from specsim.tuning.costs import CostFile
@@ -20,7 +20,6 @@ from specsim.tuning.counted import Cell
 from specsim.tuning.ranges import parse_range
 from specsim.tuning.tune import Choice, rank
 
-MOST_BATCH, MOST_LENGTH = 4096, 1 << 24
 BAR = 40
 """Characters of the longest bar."""
 

@@ -26,7 +26,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 MOST_OFF = 0.01
 """Share of the tokens of a greedy output that need not be the target's first choice: other batches round otherwise."""
 
-ROWS_AT_ONCE = 64
+ROWS_READ_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Dump:
 
         self.path = path
         try:
-            self._file: Any = safe_open(path, "np")  # type: ignore[no-untyped-call]
+            open_file: Any = safe_open
+            self._file: Any = open_file(path, "np")
         except SafetensorError as error:
             raise self._wrong(f"no safetensors file: {error}", "one", "it holds logits") from error
         self.metadata: Mapping[str, str] = self._file.metadata() or {}
@@ -107,8 +108,8 @@ class Dump:
         hot = self._tensor(number, None) if "hot_token_id" in self._names else None
         target, draft = self._rows(number, "target"), self._rows(number, "draft")
         ranks, logprobs, firsts = [], [], []
-        for begin in range(0, len(tokens), ROWS_AT_ONCE):
-            part = tokens[begin : begin + ROWS_AT_ONCE]
+        for begin in range(0, len(tokens), ROWS_READ_AT_ONCE):
+            part = tokens[begin : begin + ROWS_READ_AT_ONCE]
             of_target = self._logits(number, "target", target[begin : begin + len(part)])
             of_draft = self._logits(number, "draft", draft[begin : begin + len(part)])
             self._require_known(f"{number}.tokens", part, of_target.shape[1])

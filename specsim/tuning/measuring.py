@@ -12,7 +12,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def measured_costs(model: Any, probes: Any = None, on_progress: OnProgress | None = None) -> CostFile:
-    """Return the costs of a model behind the protocol, with the largest error of a few whole iterations.
+    """Return the costs of a model that fits the protocol, with the largest error of a few whole iterations.
 
     Parameters
     ----------

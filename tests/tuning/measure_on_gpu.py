@@ -46,8 +46,8 @@ def prompts_of(seed, count, vocab_size):
 
 def tokens_a_verify(accepted):
     """Return output tokens of a verify: its accepted drafts and the bonus token."""
-    num_verifies, num_accepted = map(sum, zip(*accepted, strict=True))
-    return (num_accepted + num_verifies) / num_verifies
+    num_verifies, num_accepted_drafts = map(sum, zip(*accepted, strict=True))
+    return (num_accepted_drafts + num_verifies) / num_verifies
 
 
 def main(arguments=None):

@@ -1,8 +1,8 @@
 """Where acceptance comes from: runs of a toy model on a text, or a replay of the logits of a real pair."""
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,16 @@ from specsim.algorithms import Drafter
 from specsim.cli.output import Exit, Failed
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
+from specsim.cli.simulating.accepted import DUMP, DUMP_OPTIONS, FILE, count_dump, counts_of
 from specsim.config import MOST_NODES
+from specsim.host.sampling import ALL_TOKENS
 from specsim.rejection import contradiction
 from specsim.simulation.models.text_model import TEXT_VOCABULARY
-from specsim.simulation.requests import Request
-from specsim.tuning.counted import Cell, RequestCounts, prompt_key
+from specsim.tuning.counted import Cell
 from specsim.tuning.ranges import parse_range
 from specsim.tuning.sweep import Count, Ranges, combine
 
-FILE = click.Path(path_type=Path, readable=False)
-HASH_VOCABULARY = 256
 PROMPT_LENGTH = 32
-DUMP = "dump"
-"""What stands for the algorithm of a pair whose logits are replayed: a draft that runs a forward a step."""
-
 _RANGES = (
     click.option("--topk", default="1,2,4", show_default=True, metavar="RANGE", help="Beams, or the breadth of NGRAM."),
     click.option("--steps", default="1..4", show_default=True, metavar="RANGE", help="Depth of a draft."),
@@ -51,15 +47,7 @@ _SOURCE = (
     click.option(
         "--drafter", "drafters", multiple=True, metavar="MODULE:NAME", help="Drafter of a module; repeatable."
     ),
-    click.option("--dump", type=FILE, metavar="FILE", help="Replay the logits of a real pair (safetensors)."),
-    click.option(
-        "--drafts",
-        "draft_choice",
-        default="greedy",
-        show_default=True,
-        type=click.Choice(["greedy", "sampled"]),
-        help="Whether drafts of --dump are the first choices, or drawn at the temperature.",
-    ),
+    *DUMP_OPTIONS,
     click.option("--text", "path", type=FILE, help="Text of the prompts and of the text model."),
     click.option(
         "--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]), help="Toy model."
@@ -150,13 +138,15 @@ def _source_of(
         Ranges or a dump that are none, or too many combinations.
     """
     because = "a draft cannot propose more tokens than the model has"
-    bounds = (parse_range("--topk", topk, 1, TEXT_VOCABULARY, because),)
-    bounds += (parse_range("--steps", steps, 1, MOST_NODES - 1, f"a path fits into a tree of {MOST_NODES} nodes"),)
-    bounds += (parse_range("--draft-tokens", draft_tokens, 1, MOST_NODES, "one block of a kernel holds a tree"),)
-    sampling = options.parameters_of(temperature, options.ALL_TOKENS, 1.0, 0.0, 0)
+    ranges = Ranges(
+        parse_range("--topk", topk, 1, TEXT_VOCABULARY, because),
+        parse_range("--steps", steps, 1, MOST_NODES - 1, f"a path fits into a tree of {MOST_NODES} nodes"),
+        parse_range("--draft-tokens", draft_tokens, 1, MOST_NODES, "one block of a kernel holds a tree"),
+    )
+    sampling = options.parameters_of(temperature, ALL_TOKENS, 1.0, 0.0, 0)
     if dump is not None:
         options.require_alone("--dump", "algorithms", "drafters", "path", "kind", "agreement", "num_requests")
-        cells = combine([(DUMP, Ranges(*bounds))], temperature)
+        cells = combine([(DUMP, ranges)], temperature)
         return Source(cells, *count_dump(dump, temperature, draft_choice == "sampled"), seed)
     if draft_choice != "greedy":
         raise Failed("--drafts sampled is for --dump: toy models propose their first choices", Exit.USAGE)
@@ -180,47 +170,20 @@ def _source_of(
         page_size=1,
         text_length=len(text),
     )
-    cells = combine([(name, _ranges_of(record, bounds)) for name, record in records.items()], temperature)
-    about = {"text": None if path is None else path.name, "model": kind, "max_new_tokens": max_new_tokens}
+    cells = combine([(name, _ranges_of(record, ranges)) for name, record in records.items()], temperature)
+    about: dict[str, Any] = {
+        "text": None if path is None else path.name,
+        "model": kind,
+        "max_new_tokens": max_new_tokens,
+    }
     about |= {"agreement": agreement} if kind == "hash" else {}
     toy = _Toy(records, text, kind, agreement, num_requests, max_new_tokens, sampling, seed)
     return Source(cells, toy.count, about, seed)
 
 
-def _ranges_of(record: Drafter, bounds: Sequence[tuple[int, ...]]) -> Ranges:
-    return Ranges(*bounds, has_depth=not record.parameters, has_breadth=not record.parameters or record.reads_texts)
-
-
-def counts_of(request: Request) -> RequestCounts:
-    """Return what the verifies of a request accepted."""
-    counted = request.counters
-    histogram = tuple(map(float, counted.histogram))
-    return RequestCounts(prompt_key(request.prompt), counted.num_verifies, counted.num_accepted_drafts, histogram)
-
-
-def count_dump(path: Path, temperature: float, is_drawn: bool) -> tuple[Count, dict[str, Any]]:
-    """Return what replays the logits of a file, which is read once, and what the file says of the pair.
-
-    Raises
-    ------
-    Failed
-        USAGE: there is no such file.
-    SpecRejection
-        BAD_CONFIGURATION: it is no dump.
-    """
-    from specsim.tuning.dumps import Dump, replayed
-
-    if not path.is_file():
-        raise Failed(f"--dump {path}: {'no file' if path.exists() else 'No such file or directory'}", Exit.USAGE)
-    dump = Dump(path)
-    outputs = list(dump.judged(temperature))
-
-    def count(cell: Cell) -> Cell:
-        requests = replayed(outputs, cell.topk, cell.steps, cell.draft_tokens, temperature, is_drawn)
-        return msgspec.structs.replace(cell, requests=requests, step_forwards=cell.steps - 1, extend_forwards=1)
-
-    names = {name: value for name, value in dump.metadata.items() if name in ("target", "draft")}
-    return count, {"dump": path.name, "drafts": "sampled" if is_drawn else "greedy", **names}
+def _ranges_of(record: Drafter, ranges: Ranges) -> Ranges:
+    """Return what is combined of a drafter: blocks and texts have no depth, and blocks no breadth."""
+    return replace(ranges, has_depth=not record.parameters, has_breadth=not record.parameters or record.reads_texts)
 
 
 @dataclass(frozen=True)
@@ -244,8 +207,6 @@ class _Toy:
         SpecRejection
             The rules refuse it.
         """
-        from dataclasses import replace
-
         from specsim.simulation.engine import Engine
         from specsim.simulation.models.hash_model import HashModel
         from specsim.simulation.models.text_model import TextModel
@@ -258,7 +219,7 @@ class _Toy:
         plan = drafts.resolved(record, algorithm, sizes, cell.draft_tokens, *choices)
         drafting = drafts.drafting_of(plan, record)
         model: Any = TextModel.from_text(self.text) if self.kind == "text" else None
-        model = HashModel(HASH_VOCABULARY, self.seed, self.agreement) if model is None else model
+        model = HashModel(options.HASH_VOCABULARY, self.seed, self.agreement) if model is None else model
         model = replace(model, **drafts.of_the_model(record, None))
         cut = (self.text, self.num_requests, PROMPT_LENGTH, self.max_new_tokens)
         requests = requests_from_text(*cut, sampling=self.sampling)

@@ -9,17 +9,20 @@ import click
 import msgspec
 
 from specsim.algorithms import Drafter
-from specsim.cli.choosing import stored
-from specsim.cli.choosing.source import DUMP, FILE, count_dump, counts_of
 from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table
-from specsim.cli.simulating import options
+from specsim.cli.simulating import options, stored
 from specsim.cli.simulating.drafting import forwards_of
 from specsim.config import SpecConfig
 from specsim.counts import path_width
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.simulation.requests import Request
-from specsim.tuning.counted import Cell, Figures, figures_of, public
+from specsim.tuning.counted import Cell, Figures, RequestCounts, figures_of, prompt_key, public
 from specsim.tuning.guard import MARGIN
+from specsim.tuning.sweep import Count
+
+FILE = click.Path(path_type=Path, readable=False)
+DUMP = "dump"
+"""What stands for the algorithm of a pair whose logits are replayed: a draft that runs a forward a step."""
 
 Guard = Callable[[Cell], stored.Guards]
 """Compares what was counted with a stored run."""
@@ -27,7 +30,7 @@ Guard = Callable[[Cell], stored.Guards]
 DEFAULT_STEPS = 3
 NOT_OF_A_DUMP = ("path", "num_requests", "algorithm", "drafter", "multi_layer", "kind", "agreement", "worker", "pool")
 
-_OPTIONS = (
+DUMP_OPTIONS = (
     click.option("--dump", type=FILE, metavar="FILE", help="Replay the logits of a real pair (safetensors)."),
     click.option(
         "--drafts",
@@ -37,6 +40,10 @@ _OPTIONS = (
         type=click.Choice(["greedy", "sampled"]),
         help="Whether drafts of --dump are the first choices, or drawn at the temperature.",
     ),
+)
+
+_OPTIONS = (
+    *DUMP_OPTIONS,
     click.option("--baseline", type=FILE, metavar="FILE", help="Compare acceptance with the JSON of an earlier run."),
     click.option(
         "--margin",
@@ -82,6 +89,38 @@ def cell_of(
     temperature = 0.0 if sampling is None else sampling.temperature
     sizes = (topk, steps, config.num_draft_tokens)
     return Cell(name, *sizes, temperature, worker or "", *forwards_of(record, steps), tuple(map(counts_of, requests)))
+
+
+def counts_of(request: Request) -> RequestCounts:
+    """Return what the verifies of a request accepted."""
+    counted = request.counters
+    histogram = tuple(map(float, counted.histogram))
+    return RequestCounts(prompt_key(request.prompt), counted.num_verifies, counted.num_accepted_drafts, histogram)
+
+
+def count_dump(path: Path, temperature: float, is_drawn: bool) -> tuple[Count, dict[str, Any]]:
+    """Return what replays the logits of a file, which is read once, and what the file says of the pair.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is no such file.
+    SpecRejection
+        BAD_CONFIGURATION: it is no dump.
+    """
+    from specsim.tuning.dumps import Dump, replayed
+
+    if not path.is_file():
+        raise Failed(f"--dump {path}: {'no file' if path.exists() else 'No such file or directory'}", Exit.USAGE)
+    dump = Dump(path)
+    outputs = list(dump.judged(temperature))
+
+    def count(cell: Cell) -> Cell:
+        requests = replayed(outputs, cell.topk, cell.steps, cell.draft_tokens, temperature, is_drawn)
+        return msgspec.structs.replace(cell, requests=requests, step_forwards=cell.steps - 1, extend_forwards=1)
+
+    names = {name: value for name, value in dump.metadata.items() if name in ("target", "draft")}
+    return count, {"dump": path.name, "drafts": "sampled" if is_drawn else "greedy", **names}
 
 
 def _guard(before: Sequence[Cell], seed: int, margin: float, cell: Cell) -> stored.Guards:

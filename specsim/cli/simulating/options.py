@@ -321,6 +321,8 @@ def _bytes_of(option: str, path: Path, refuses_devices: bool = False) -> bytes:
     return text
 
 
+HASH_VOCABULARY = 256
+
 MOST_REQUESTS = 100_000
 """Prompts of a simulation: each keeps its text and figures to the end."""
 

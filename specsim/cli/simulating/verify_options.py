@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from specsim.cli.choosing.costs import read as read_cost_file
 from specsim.cli.output import Exit, Failed
+from specsim.cli.simulating.costs import read as read_cost_file
 from specsim.cli.simulating.drafting import drafter_of, forwards_of
 from specsim.cli.simulating.options import with_options
 from specsim.counts import path_width

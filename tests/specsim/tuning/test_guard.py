@@ -1,4 +1,4 @@
-"""A loss of acceptance is told from noise, and noise is not taken for a loss."""
+"""A loss of acceptance is found in noise, and noise is not taken for a loss."""
 
 import pytest
 
