@@ -293,9 +293,8 @@ def simulate(
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
-    model: LanguageModel = (
-        TextModel.from_text(text) if kind == "text" else HashModel(options.HASH_VOCABULARY, seed, agreement)
-    )
+    of_hashes = HashModel(options.HASH_VOCABULARY, seed, agreement)
+    model: LanguageModel = TextModel.from_text(text) if kind == "text" else of_hashes
     plain = drafts.of_the_target(model, record)
     model = replace(
         model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)

@@ -53,6 +53,9 @@ def tune(
     fit into memory than the batch has, is left out with the reason. Speed-ups are against decoding without drafts.
     """
     costs, times = read_file("--costs", costs_path)
+    if times.target.tokens[0] > 1:
+        least = f"the target was measured from {times.target.tokens[0]} tokens of a request on"
+        raise Failed(f"--costs {costs_path}: {least}, and decoding without drafts takes 1", Exit.USAGE)
     batches = parse_range("--batch", batch, 1, MOST_BATCH, "larger batches are not captured")
     length = times.target.lengths[-1] if length is None else length
     if not times.target.lengths[0] <= length <= times.target.lengths[-1]:

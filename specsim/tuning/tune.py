@@ -31,6 +31,8 @@ class Choice:
         Whether it cannot be told from the best one of the batch.
     requests_that_fit : int or None
         By the memory that the costs know; None where they know none.
+    slots_past_text : int
+        Slots that each request keeps allocated after its text, those of two iterations.
     reason : str
         Why it is not ranked; empty if it is.
     """
@@ -42,6 +44,7 @@ class Choice:
     speedup: Interval
     is_tied: bool = False
     requests_that_fit: int | None = None
+    slots_past_text: int = 0
     reason: str = ""
 
 
@@ -68,14 +71,14 @@ def rank(
     found: list[tuple[Choice, Array]] = []
     left: list[Choice] = []
     for cell in (None, *cells):
-        reason, fit = _why_not(cell, costs, times, batch, length)
+        reason, fit, past = _why_not(cell, costs, times, batch, length)
         if reason:
             nothing = Interval(float("nan"), None, None)
-            left.append(Choice(cell, batch, float("nan"), nothing, nothing, False, fit, reason))
+            left.append(Choice(cell, batch, float("nan"), nothing, nothing, False, fit, past, reason))
             continue
         if cell is None:
             exact = Interval(batch / plain, batch / plain, batch / plain)
-            choice = Choice(None, batch, plain, exact, Interval(1.0, 1.0, 1.0), False, fit)
+            choice = Choice(None, batch, plain, exact, Interval(1.0, 1.0, 1.0), False, fit, past)
             found.append((choice, np.array([exact.value])))
             continue
         seconds = times.iteration(shape_of(cell), batch, length)
@@ -85,7 +88,7 @@ def rank(
         tokens = interval_of(value, replicates, len(rows))
         bounds = [None if one is None else one * plain / batch for one in (tokens.low, tokens.high)]
         speedup = Interval(value * plain / batch, *bounds)
-        found.append((Choice(cell, batch, seconds, tokens, speedup, False, fit), replicates))
+        found.append((Choice(cell, batch, seconds, tokens, speedup, False, fit, past), replicates))
     found.sort(key=lambda one: -one[0].tokens_per_second.value)
     return [*_with_ties(found, costs.error), *left]
 
@@ -97,21 +100,21 @@ def shape_of(cell: Cell) -> Shape:
 
 def _why_not(
     cell: Cell | None, costs: CostFile, times: IterationTimes, batch: int, length: int
-) -> tuple[str, int | None]:
-    """Return why a configuration is not ranked, and how many requests fit."""
+) -> tuple[str, int | None, int]:
+    """Return why a configuration is not ranked, how many requests fit, and the slots that each keeps past its text."""
     cell = Cell("", 1, 0, 1) if cell is None else cell
     if cell.reason:
-        return cell.reason, None
+        return cell.reason, None, 0
     # NOTE: drafts that have no steps keep as many slots as they have nodes.
     topk, steps = (cell.topk, cell.steps) if cell.steps else (1, cell.draft_tokens - 1)
     config = SpecConfig(topk, steps, cell.draft_tokens)
     fit = None if costs.memory is None else costs.memory.requests_that_fit(config, length)
     missing = times.lacks(shape_of(cell), batch, length)
     if missing:
-        return missing, fit
+        return missing, fit, config.reserve
     if fit is not None and fit < batch:
-        return f"{fit} requests fit, each with {config.reserve} slots after its text", fit
-    return "", fit
+        return f"{fit} requests fit, each with {config.reserve} slots after its text", fit, config.reserve
+    return "", fit, config.reserve
 
 
 def _with_ties(found: Sequence[tuple[Choice, Array]], error: float) -> list[Choice]:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from specsim.cli.choosing import source
 from specsim.tuning.counted import chain_tokens_per_verify
 from specsim.tuning.dumps import write_dump
 from tests.specsim.tuning.test_dumps import greedy_prompt
@@ -134,3 +135,16 @@ def test_a_file_that_is_no_baseline_is_refused_with_the_place(specsim, tmp_path,
 def test_nothing_that_can_run_is_said(specsim):
     got = specsim("sweep", *FEW, "--topk", 2, "--steps", 1, "--draft-tokens", 9)
     assert (got.exit_code, got.stderr) == (5, "specsim: no combination can run\n")
+
+
+def test_an_interrupt_leaves_what_has_run(specsim, monkeypatch):
+    def count(toy, cell):
+        if cell.steps == 2:
+            raise KeyboardInterrupt
+        return counted(toy, cell)
+
+    counted = source._Toy.count
+    monkeypatch.setattr(source._Toy, "count", count)
+    got = specsim("sweep", *FEW, "--topk", 1, "--steps", "1..3", "--json")
+    assert (got.exit_code, [cell["steps"] for cell in json.loads(got.stdout)["cells"]]) == (130, [1])
+    assert got.stderr == "specsim: interrupted: 1 of 3 combinations have run\n"

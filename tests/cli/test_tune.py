@@ -65,6 +65,7 @@ def test_the_document_of_a_ranking(tune):
     best = {"drafter": "EAGLE", "topk": 1, "steps": 2, "draft_tokens": 3}
     assert (batch, choices[0]["configuration"], choices[2]["configuration"]) == (1, best, None)
     assert [one["is_tied"] for one in choices[:3]] == [False, False, False]
+    assert [one["slots_past_text"] for one in choices[:3]] == [6, 4, 2]
     assert choices[3]["reason"] == "num_draft_tokens is 9"
 
 
@@ -107,6 +108,12 @@ GAP = changed(("iteration_times", "target", "seconds", 0, 1, 0), None)
             (),
             {"step_rates": {"probes": [1], "rates": [1]}},
             "--costs costs.json: has no iteration_times, which say what a whole iteration costs\n",
+        ),
+        (
+            (),
+            changed(("iteration_times", "target", "tokens"), [2, 5]),
+            "--costs costs.json: the target was measured from 2 tokens of a request on, and decoding without drafts "
+            "takes 1\n",
         ),
         (("--batch", "8..1"), FILE, "BAD_CONFIGURATION: --batch is 8..1, but should be a range with a number in it, "),
         (("--batch", "5000"), FILE, "COUNT_OUT_OF_RANGE: --batch is 5000, but should be 1 to 4096, because larger "),

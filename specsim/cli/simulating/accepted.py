@@ -38,7 +38,7 @@ DUMP_OPTIONS = (
         default="greedy",
         show_default=True,
         type=click.Choice(["greedy", "sampled"]),
-        help="Whether drafts of --dump are the first choices, or drawn at the temperature.",
+        help="Drafts of --dump: the first choices, or drawn at the temperature.",
     ),
 )
 
