@@ -113,7 +113,7 @@ class Decoder:
         for number, layer in enumerate(self.layers):
             keys, values = kv["k"][number], kv["v"][number]
             mixed = (normed(hidden) @ layer.query_key_value).view(len(input_ids), -1, sizes.head_dim)
-            query, key, value = torch.split(mixed, (sizes.num_heads, sizes.num_kv_heads, sizes.num_kv_heads), dim=1)
+            query, key, value = torch.split(mixed, [sizes.num_heads, sizes.num_kv_heads, sizes.num_kv_heads], dim=1)
             keys.index_copy_(0, slots, rotate(key, turns))
             values.index_copy_(0, slots, value)
             attended = attend(rotate(query, turns), keys, values, trees)

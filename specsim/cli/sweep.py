@@ -1,13 +1,13 @@
 """``specsim sweep``: what ranges of sizes accept, with intervals, and which of them no other one beats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from specsim.cli.choosing.source import FILE, Source, with_source
+from specsim.cli.choosing.source import Source, with_source
 from specsim.cli.output import (
     EXIT_CODES,
     Exit,
@@ -20,6 +20,7 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.simulating import stored
+from specsim.cli.simulating.accepted import FILE
 from specsim.tuning.bootstrap import Interval
 from specsim.tuning.counted import Cell, Run, public
 from specsim.tuning.guard import MARGIN
@@ -140,11 +141,32 @@ def print_rows(rows: list[Row]) -> None:
         print_table(table)
     impossible = [row for row in rows if row.cell.reason]
     if impossible:
-        reasons = plain_table("drafter", "#topk", "#steps", "#nodes", "why it cannot run", title="")
-        for row in impossible:
-            cell = row.cell
-            reasons.add_row(cell.drafter, str(cell.topk), str(cell.steps), str(cell.draft_tokens), cell.reason)
+        say()
+        reasons = plain_table("drafter", "#topk", "#steps", "#nodes", "why it cannot run")
+        for (drafter, topk, steps, why), nodes in grouped([row.cell for row in impossible]).items():
+            reasons.add_row(drafter, str(topk), str(steps), in_ranges(nodes), why)
         print_table(reasons)
+
+
+def grouped(cells: Sequence[Cell]) -> dict[tuple[str, int, int, str], list[int]]:
+    """Return the nodes that cannot be, by the rest of a combination and what they should be."""
+    found: dict[tuple[str, int, int, str], list[int]] = {}
+    for cell in cells:
+        got = f"num_draft_tokens is {cell.draft_tokens}, but"
+        why = cell.reason.replace(got, "num_draft_tokens") if cell.reason.startswith(got) else cell.reason
+        found.setdefault((cell.drafter, cell.topk, cell.steps, why), []).append(cell.draft_tokens)
+    return found
+
+
+def in_ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as an option takes them, neighbours as a range."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(f"{part[0]}..{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def in_words(interval: Interval) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from specsim.cli.choosing.source import FILE, SOURCE_NAMES, Source, with_source
+from specsim.cli.choosing.source import SOURCE_NAMES, Source, with_source
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, plain_table, print_json, print_table, remark, say
 from specsim.cli.simulating import stored
+from specsim.cli.simulating.accepted import FILE
 from specsim.cli.simulating.costs import read_file
 from specsim.cli.simulating.options import MOST_BATCH, first_given
 from specsim.cli.sweep import in_words, run_all

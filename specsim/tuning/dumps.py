@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.config import SpecConfig
 from specsim.rejection import SpecRejection, contradiction
 from specsim.tuning.counted import RequestCounts, prompt_key
 
@@ -225,7 +226,8 @@ def replayed(
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: trees of several levels, drawn trees, or outputs that are too short.
+        BAD_CONFIGURATION: trees of several levels, drawn trees, sizes that contradict each other, or outputs that are
+        too short.
     """
     if topk > 1 and num_steps > 1:
         because = (
@@ -236,6 +238,7 @@ def replayed(
         raise contradiction(
             "topk", topk, "1", "candidates of a tree are the draft's first choices, and drafts are drawn"
         )
+    SpecConfig(topk, num_steps, num_draft_tokens)
     taken = min(topk, num_draft_tokens - 1)
     counted = tuple(replay(one, taken, num_steps, temperature, is_drawn) for one in outputs)
     if not any(one.verifies for one in counted):

@@ -44,7 +44,7 @@ def test_a_seed_gives_the_same_sweep_again_and_the_files_say_what_the_screen_say
     first = specsim(*options, "--csv", "rows.csv", "--save", "run.json")
     assert first.stdout == specsim(*options).stdout
     assert first.stdout.startswith("seed 0, 3 combinations\ndrafter  topk  steps  nodes  accepted a verify")
-    refused = r"^EAGLE +2 +2 +9 +num_draft_tokens is 9, but should be 3 to 7, because the tree holds"
+    refused = r"^EAGLE +2 +2 +9 +num_draft_tokens should be 3 to 7, because the tree holds a full path"
     assert re.search(refused, first.stdout, re.MULTILINE)
     lines = list(csv.DictReader((tmp_path / "rows.csv").open()))
     cells = json.loads((tmp_path / "run.json").read_text())["cells"]
@@ -75,6 +75,27 @@ def test_a_baseline_tells_lower_from_the_same(specsim):
     assert (unknown.exit_code, unknown.stdout.count("cannot be told")) == (3, 2)
     other = specsim("sweep", *few, "--steps", 2, "--baseline", "before.json")
     assert (other.exit_code, other.stderr) == (5, "specsim: --baseline before.json has none of these combinations\n")
+
+
+SCREEN = """\
+seed 0, 8 combinations
+drafter  topk  steps  nodes  accepted a verify    tokens a verify  draft forwards  frontier
+dump        1      2      3  1.06 [0.91, 1.22]  2.06 [1.91, 2.22]               2  yes
+dump        2      1      3  1.00 [1.00, 1.00]  2.00 [2.00, 2.00]               1  yes
+dump        1      1      2  0.72 [0.70, 0.74]  1.72 [1.70, 1.74]               1  yes
+
+drafter  topk  steps  nodes  why it cannot run
+dump        2      1   4..5  num_draft_tokens should be 2 to 3, because the tree holds a full path
+                             and no more nodes than are proposed
+dump        2      2   3..5  topk is 2, but should be 1, or 1 step, because a dump has rows along
+                             the output alone, and a tree of 2 levels needs those of its branches
+"""
+
+
+def test_the_screen_of_a_dump(specsim, dump, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "98")
+    got = specsim("sweep", "--dump", dump, "--topk", "1,2", "--steps", "1,2", "--draft-tokens", "3..5")
+    assert (got.exit_code, got.stdout) == (0, SCREEN)
 
 
 def test_a_dump_is_swept(specsim, dump):

@@ -135,7 +135,6 @@ def _replay(dump: Path, is_drawn: bool, guard: Guard | None, given: dict[str, An
     topk = given["topk"] or 1
     steps = given["steps"] or (DEFAULT_STEPS if topk == 1 else 1)
     nodes = path_width(steps) if topk == 1 else given["draft_tokens"] or topk + 1
-    SpecConfig(topk, steps, nodes)
     count, about = count_dump(dump, temperature, is_drawn)
     cell = count(Cell(DUMP, topk, steps, nodes, temperature))
     figures, guards = figures_of(cell.requests, seed), None if guard is None else guard(cell)
