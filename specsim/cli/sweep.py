@@ -1,6 +1,7 @@
 """``specsim sweep``: what ranges of sizes accept, with intervals, and which of them no other one beats."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from specsim.cli.choosing.source import Source, with_source
 from specsim.cli.output import (
     EXIT_CODES,
     Exit,
+    Failed,
     finish,
     plain_table,
     print_json,
@@ -95,10 +97,13 @@ def run_all(source: Source) -> tuple[list[Cell], bool]:
     cells: list[Cell] = []
     with progress("combinations") as on_progress:
         try:
-            for cell in count_all(source.cells, source.count, on_progress):
+            for cell in count_all(source.cells, source.count, on_progress, source.jobs):
                 cells.append(cell)
         except KeyboardInterrupt:
             return cells, True
+        except BrokenExecutor as error:
+            message = f"a process of --jobs ended after {len(cells)} combinations, for want of memory perhaps"
+            raise Failed(message, Exit.INCONCLUSIVE) from error
     return cells, False
 
 

@@ -2,8 +2,13 @@
 
 import csv
 import io
+import signal
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import msgspec
@@ -68,16 +73,35 @@ def combine(drafters: Sequence[tuple[str, Ranges]], temperature: float) -> list[
 
 
 def count_all(
-    cells: Sequence[Cell], count: Count, on_progress: Callable[[str, int, int], None] | None = None
+    cells: Sequence[Cell], count: Count, on_progress: Callable[[str, int, int], None] | None = None, jobs: int = 1
 ) -> Iterator[Cell]:
-    """Yield configurations with what was counted, or with the reason why one cannot run."""
-    for done, cell in enumerate(cells):
-        if on_progress is not None:
-            on_progress(str(cell), done, len(cells))
-        try:
-            yield count(cell)
-        except SpecRejection as rejection:
-            yield msgspec.structs.replace(cell, reason=str(rejection).partition(": ")[2])
+    """Yield configurations in their order, with what was counted, or with the reason why one cannot run.
+
+    With several jobs each runs in one of so many processes, which ``count`` is sent to.
+    """
+    with ExitStack() as stack:
+        run: Callable[..., Iterator[Cell]] = map
+        if jobs > 1:
+            pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_ignore_interrupts)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            run = pool.map
+        counted = run(partial(_counted, count), cells)
+        for done, cell in enumerate(cells):
+            if on_progress is not None:
+                on_progress(str(cell), done, len(cells))
+            yield next(counted)
+
+
+def _counted(count: Count, cell: Cell) -> Cell:
+    try:
+        return count(cell)
+    except SpecRejection as rejection:
+        return msgspec.structs.replace(cell, reason=str(rejection).partition(": ")[2])
+
+
+def _ignore_interrupts() -> None:
+    """Leave an interrupt to the process that waits: it prints what has run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @dataclass(frozen=True)

@@ -169,3 +169,8 @@ def test_an_interrupt_leaves_what_has_run(specsim, monkeypatch):
     got = specsim("sweep", *FEW, "--topk", 1, "--steps", "1..3", "--json")
     assert (got.exit_code, [cell["steps"] for cell in json.loads(got.stdout)["cells"]]) == (130, [1])
     assert got.stderr == "specsim: interrupted: 1 of 3 combinations have run\n"
+
+
+def test_jobs_change_nothing_but_the_time(specsim):
+    options = ("sweep", *FEW, "--topk", "1,2", "--steps", "1,2", "--draft-tokens", 3, "--json")
+    assert specsim(*options, "--jobs", 2).stdout == specsim(*options).stdout

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from specsim.algorithms import Drafter
+from specsim.cli.names import JOBS
 from specsim.cli.output import Exit, Failed
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
@@ -69,6 +70,7 @@ _SOURCE = (
     click.option(
         "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of models and intervals."
     ),
+    click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes that combinations run in."),
 )
 
 
@@ -80,6 +82,7 @@ class Source:
     count: Count
     about: dict[str, Any]
     seed: int
+    jobs: int = 1
 
 
 SOURCE_NAMES = (
@@ -97,6 +100,7 @@ SOURCE_NAMES = (
     "max_new_tokens",
     "temperature",
     "seed",
+    "jobs",
 )
 
 
@@ -127,6 +131,7 @@ def _source_of(
     max_new_tokens: int,
     temperature: float,
     seed: int,
+    jobs: int,
 ) -> Source:
     """Return what is run, once ranges are known to be ranges, and files to be there.
 
@@ -145,7 +150,7 @@ def _source_of(
     )
     sampling = options.parameters_of(temperature, ALL_TOKENS, 1.0, 0.0, 0)
     if dump is not None:
-        options.require_alone("--dump", "algorithms", "drafters", "path", "kind", "agreement", "num_requests")
+        options.require_alone("--dump", "algorithms", "drafters", "path", "kind", "agreement", "num_requests", "jobs")
         cells = combine([(DUMP, ranges)], temperature)
         return Source(cells, *count_dump(dump, temperature, draft_choice == "sampled"), seed)
     if draft_choice != "greedy":
@@ -178,7 +183,7 @@ def _source_of(
     }
     about |= {"agreement": agreement} if kind == "hash" else {}
     toy = _Toy(records, text, kind, agreement, num_requests, max_new_tokens, sampling, seed)
-    return Source(cells, toy.count, about, seed)
+    return Source(cells, toy.count, about, seed, jobs)
 
 
 def _ranges_of(record: Drafter, ranges: Ranges) -> Ranges:
