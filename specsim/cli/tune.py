@@ -134,12 +134,13 @@ def print_choices(batch: int, choices: Sequence[Choice]) -> None:
     """Print the best configurations of a batch, which cannot be told from the first, and why others are left out."""
     ranked = [one for one in choices if not one.reason]
     shown = ranked[:MOST_SHOWN]
+    knows_memory = any(one.requests_that_fit is not None for one in ranked)
     table = plain_table(
         "topk/steps/nodes",
         "#ms an iteration",
         "#tokens/s",
         "#speed-up",
-        "#requests that fit",
+        *(["#requests that fit"] if knows_memory else []),
         "against the best",
         title=f"batch {batch}",
     )
@@ -151,7 +152,7 @@ def print_choices(batch: int, choices: Sequence[Choice]) -> None:
             f"{one.seconds * 1e3:.3f}",
             f"{bounds.value:,.0f}{around if one.cell is not None else ''}",
             in_words(one.speedup) if one.cell is not None else "1.00",
-            "" if one.requests_that_fit is None else f"{one.requests_that_fit:,}",
+            *([f"{one.requests_that_fit:,}"] if knows_memory else []),
             "best" if not place else "cannot be told" if one.is_tied else "worse",
         )
     if shown:

@@ -33,16 +33,16 @@ def test_the_screen_of_a_ranking(tune):
 
 SCREEN = """\
 batch 1
-topk/steps/nodes  ms an iteration              tokens/s           speed-up  requests that fit  against the best
-EAGLE 1/2/3                 2.428  1,236 [1,236, 1,236]  1.36 [1.36, 1.36]                     best
-EAGLE 1/1/2                 1.815  1,102 [1,102, 1,102]  1.21 [1.21, 1.21]                     worse
-no drafts                   1.102                   907               1.00                     worse
+topk/steps/nodes  ms an iteration              tokens/s           speed-up  against the best
+EAGLE 1/2/3                 2.428  1,236 [1,236, 1,236]  1.36 [1.36, 1.36]  best
+EAGLE 1/1/2                 1.815  1,102 [1,102, 1,102]  1.21 [1.21, 1.21]  worse
+no drafts                   1.102                   907               1.00  worse
 
 batch 9
-topk/steps/nodes  ms an iteration              tokens/s           speed-up  requests that fit  against the best
-EAGLE 1/2/3                 8.092  3,337 [3,337, 3,337]  1.90 [1.90, 1.90]                     best
-EAGLE 1/1/2                 6.655  2,705 [2,705, 2,705]  1.54 [1.54, 1.54]                     worse
-no drafts                   5.118                 1,758               1.00                     worse
+topk/steps/nodes  ms an iteration              tokens/s           speed-up  against the best
+EAGLE 1/2/3                 8.092  3,337 [3,337, 3,337]  1.90 [1.90, 1.90]  best
+EAGLE 1/1/2                 6.655  2,705 [2,705, 2,705]  1.54 [1.54, 1.54]  worse
+no drafts                   5.118                 1,758               1.00  worse
 
 speed-up against batch
 EAGLE 1/2/3
