@@ -64,7 +64,8 @@ def sweep(
     stored.require_writable("--save", save)
     before = None if baseline is None else stored.read_cells("--baseline", baseline)
     chosen = source()
-    say(f"seed {chosen.seed}, {len(chosen.cells):,} combinations") if not as_json else None
+    if not as_json:
+        say(f"seed {chosen.seed}, {len(chosen.cells):,} combinations")
     cells, is_interrupted = run_all(chosen)
     rows = rows_of(cells, chosen.seed)
     guards = None if before is None else stored.guard_all(before, cells, chosen.seed, margin)

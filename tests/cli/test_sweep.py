@@ -124,6 +124,7 @@ def test_a_dump_is_swept(specsim, dump):
         (("--dump", "none.safetensors"), "--dump none.safetensors: No such file or directory"),
         (("--dump", "text"), "BAD_CONFIGURATION: text is no safetensors file: "),
         (("--dump", "text", "--algorithm", "NGRAM"), "--algorithm is given, but should be absent, because --dump"),
+        (("--agreement", "nan"), "--agreement is NaN, but should be 0 to 1\n"),
         (("--drafts", "sampled"), "--drafts sampled is for --dump: toy models propose their first choices"),
         (("--temperature", 0.5), "--temperature needs --model hash: the text model has no logits for sampling"),
         (("--baseline", "none.json"), "--baseline none.json: No such file or directory"),

@@ -1,6 +1,7 @@
 """Where acceptance comes from: runs of a toy model on a text, or a replay of the logits of a real pair."""
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from specsim.tuning.ranges import parse_range
 from specsim.tuning.sweep import Count, Ranges, combine
 
 PROMPT_LENGTH = 32
+MOST_AT_ONCE = 64
+"""Requests of a batch, which change nothing of what is accepted but where drafts come from other outputs."""
 _RANGES = (
     click.option("--topk", default="1,2,4", show_default=True, metavar="RANGE", help="Beams, or the breadth of NGRAM."),
     click.option("--steps", default="1..4", show_default=True, metavar="RANGE", help="Depth of a draft."),
@@ -153,6 +156,8 @@ def _source_of(
         options.require_alone("--dump", "algorithms", "drafters", "path", "kind", "agreement", "num_requests", "jobs")
         cells = combine([(DUMP, ranges)], temperature)
         return Source(cells, *count_dump(dump, temperature, draft_choice == "sampled"), seed)
+    if math.isnan(agreement):
+        raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if draft_choice != "greedy":
         raise Failed("--drafts sampled is for --dump: toy models propose their first choices", Exit.USAGE)
     if sampling is not None and kind != "hash":
@@ -220,7 +225,8 @@ class _Toy:
         record = self.records[cell.drafter]
         algorithm = record.algorithm.value if record.name else cell.drafter
         sizes = cell.topk, cell.steps if not record.parameters else record.default_sizes[1], cell.draft_tokens
-        choices = (False, self.num_requests, 1, "auto", False, False, options.StoreOptions())
+        max_batch = min(self.num_requests, MOST_AT_ONCE)
+        choices = (False, max_batch, 1, "auto", False, False, options.StoreOptions())
         plan = drafts.resolved(record, algorithm, sizes, cell.draft_tokens, *choices)
         drafting = drafts.drafting_of(plan, record)
         model: Any = TextModel.from_text(self.text) if self.kind == "text" else None
@@ -228,8 +234,8 @@ class _Toy:
         model = replace(model, **drafts.of_the_model(record, None))
         cut = (self.text, self.num_requests, PROMPT_LENGTH, self.max_new_tokens)
         requests = requests_from_text(*cut, sampling=self.sampling)
-        worker = drafts.build_worker(plan, record, "reference", drafting, model, requests, self.num_requests, None)
-        engine = Engine(worker, self.num_requests, self.seed)
+        worker = drafts.build_worker(plan, record, "reference", drafting, model, requests, max_batch, None)
+        engine = Engine(worker, max_batch, self.seed)
         for request in requests:
             engine.submit(request)
         counted = tuple(map(counts_of, engine.run()))
