@@ -39,7 +39,7 @@ CASES = Count(1, 1000, "each operation has so many, and all of them are in memor
 @click.option("--seed", default=0, show_default=True, type=SEED, help="Seed of what is drawn.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def vectors(folder: Path, operations: tuple[str, ...], num_cases: int, seed: int, as_json: bool) -> None:
-    """Write vectors into DIR: calls, what they give, and by how much that may differ.
+    """Write calls and what they give, to test an engine by.
 
     They are the worked examples of the semantics, calls that are drawn, and calls that are to be refused. DIR is empty,
     not there, or holds older vectors, which are replaced. docs/any-language.md describes the files.
