@@ -20,13 +20,13 @@ HEADER = """# What engines were measured
 
 Results of `specsim check specsim.engines.ENGINE --json` that are kept in `docs/results`, as
 `python -m specsim.reports.engines page docs/results` prints them. A run is *stale* when the adapter is written for
-another release by now, or when the suite has properties that the run did not know.
+another release by now, or the suite has properties that the run did not know.
 """
 SECTION = """
 ## Laws
 
-How many examples held; *known* failures are explained in the [findings](findings.md). A dash says that nothing is known:
-the engine has no such operation, or the run did not come to the law. Laws that no run came to are left out.
+How many examples held; *known* failures are explained in the [findings](findings.md). A dash says that nothing is
+known: the engine has no such operation, or the run did not come to the law. Laws that no run came to are left out.
 """
 
 
