@@ -12,6 +12,7 @@ DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
     "gpu": ("torch", "triton"),
     "metrics": ("prometheus_client",),
+    "models": ("torch", "transformers"),
     "plots": ("matplotlib",),
     "properties": ("hypothesis", "pytest", "scipy"),
 }
@@ -20,6 +21,7 @@ EXTRAS = {
 IMPORTERS = {
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
+    "models": "specsim.checkpoints.folder",
     "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
 }

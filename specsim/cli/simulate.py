@@ -1,7 +1,8 @@
 """``specsim simulate``: run the engine on real text and compare with autoregressive decoding."""
 
 import math
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,15 @@ from specsim.cli.output import (
 from specsim.cli.rules import document_of
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
+from specsim.cli.simulating.checkpoints import (
+    CheckpointOptions,
+    ModelName,
+    count_of_prompts,
+    near_ties_in_words,
+    with_checkpoints,
+)
 from specsim.cli.simulating.metrics import shown_metrics
-from specsim.cli.simulating.sections import Sections
+from specsim.cli.simulating.sections import SECTIONS, Sections
 from specsim.cli.simulating.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
@@ -34,7 +42,6 @@ from specsim.rules.common import MODES
 from specsim.simulation import report as runs
 from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.logprobs import MOST_TOP_LOGPROBS
-from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
@@ -51,63 +58,6 @@ COMPARISONS = ("lossless", "reproducible")
 """Figures that are None where nothing is compared."""
 
 NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
-
-
-SECTIONS = {
-    "Text and requests": (
-        "path",
-        "num_requests",
-        "prompt_length",
-        "max_new_tokens",
-        "batch",
-        "seed",
-    ),
-    "Drafts": (
-        "algorithm",
-        "drafter",
-        "multi_layer",
-        "topk",
-        "steps",
-        "draft_tokens",
-        "corpora",
-        "corpus_budget",
-        "capacity",
-    ),
-    "Model and memory": ("kind", "agreement", "pool", "draft_pool", "recurrent", "page_size"),
-    "Worker and schedule": (
-        "worker",
-        "mode",
-        "disable_overlap",
-        "overlap",
-        "chunk",
-        "prefix_cache",
-        "graphs",
-        "lockstep",
-    ),
-    "Scheduled verification": ("verify_budget", "verify_costs", "verify_mode"),
-    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
-    "Rules about logits": (
-        "frequency_penalty",
-        "presence_penalty",
-        "repetition_penalty",
-        "relaxed_penalties",
-        "biases",
-        "min_tokens",
-        "bad_words",
-    ),
-    "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
-    "Report": (
-        "as_json",
-        "logprobs",
-        "hidden_states",
-        "metrics_port",
-        "metrics_address",
-        "metrics_file",
-        "metrics_interval",
-        "help",
-    ),
-}
-"""The options by what they are about."""
 
 
 @click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
@@ -134,7 +84,13 @@ SECTIONS = {
     help="Nodes of a draft, root included: EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps.",
 )
 @click.option(
-    "--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]), help="Toy model."
+    "--model",
+    "kind",
+    default="text",
+    show_default=True,
+    type=ModelName(),
+    metavar="text|hash|hf:FOLDER",
+    help="Toy model, or the checkpoint in a folder.",
 )
 @click.option(
     "--agreement",
@@ -186,6 +142,7 @@ SECTIONS = {
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
 )
 @with_verification
+@with_checkpoints
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
@@ -251,6 +208,7 @@ def simulate(
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
     verification: Verification | None,
+    checkpoint: CheckpointOptions | None,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -266,6 +224,9 @@ def simulate(
     on those beside it, and sampled outputs are compared with those of a second run of the same batches, unless they
     are target-draws.
     """
+    opened = None
+    if checkpoint is not None:
+        algorithm, opened = checkpoint.algorithm, checkpoint.open(worker)
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
     else:
@@ -276,9 +237,14 @@ def simulate(
     sizes = drafts.sizes_of(record, algorithm, multi_layer, topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
-    if logprobs is not None and kind != "hash":
+    if logprobs is not None and kind == "text":
         raise Failed("--logprobs needs --model hash: the text model has no logits that make a distribution", Exit.USAGE)
-    text = options.read_text(path)
+    text: Sequence[int] = b""
+    prompts = None if opened is None else opened.prompts(path, count_of_prompts(num_requests))
+    if prompts is None:
+        text = options.read_text(path) if opened is None else opened.tokens(path)
+    else:
+        num_requests, prompt_length = len(prompts), max(map(len, prompts))
     options.check_counts(
         num_requests=num_requests,
         topk=sizes[0],
@@ -288,8 +254,10 @@ def simulate(
         prompt_length=prompt_length,
         max_new_tokens=max_new_tokens,
         page_size=page_size,
-        text_length=len(text),
+        text_length=len(text) if prompts is None else prompt_length,
+        vocab_size=HASH_VOCABULARY if opened is None else opened.target.vocab_size,
     )
+    prompts = prompts or runs.cut_prompts(text, num_requests, prompt_length)
     is_recurrent, is_layered = recurrent or PoolKind(pool) in RECURRENT_KINDS, multi_layer is not None
     plan = drafts.plan_for(
         record, algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
@@ -298,20 +266,26 @@ def simulate(
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
-    model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
-    plain = drafts.of_the_target(model, record)
-    model = replace(
-        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
+    loaded = None if opened is None else opened.load()
+    model, plain = (
+        (loaded.model, loaded.model)
+        if loaded is not None
+        else drafts.toys_of(
+            TextModel.from_text(bytes(text)) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement),
+            record,
+            multi_layer,
+            PoolKind(pool),
+            PoolKind(draft_pool),
+        )
     )
+    ends = () if opened is None else opened.target.eos_tokens
 
     def fresh_requests() -> list[Request]:
-        return runs.requests_from_text(
-            text,
-            num_requests,
-            prompt_length,
+        return runs.requests_of(
+            prompts,
             max_new_tokens,
             eos_token,
-            stop_tokens=stop_tokens,
+            stop_tokens=(*stop_tokens, *ends),
             stop_strings=tuple(map(options.bytes_as_text, stops)),
             min_new_tokens=min_new_tokens,
             sampling=sampling,
@@ -322,6 +296,7 @@ def simulate(
 
     is_drawn, requests = acceptance == Acceptance.TARGET_DRAW, fresh_requests()
     is_compared_alone = sampling is not None and (is_drawn or not record.has_memory)
+    is_compared_alone = is_compared_alone and (loaded is None or loaded.is_reproducible)
 
     def build(layer: str, max_batch: int, schedule: Schedule, reads: Reads = Reads.KEPT) -> Worker:
         made_for = (plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule, acceptance)
@@ -345,6 +320,7 @@ def simulate(
             alone=alone,
             schedule=schedule,
             again=again,
+            own=None if loaded is None else loaded.judge.start,
         )
     divergence = None
     if lockstep and not report.is_interrupted:
@@ -359,6 +335,7 @@ def simulate(
     figures |= {"pool": pool, "draft_pool": draft_pool}
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= options.store_figures(chosen)
+    figures |= {} if loaded is None else {"dtype": loaded.dtype, "near_ties": loaded.judge.figures()}
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
     for reported in figures["meta_info"]:
         if isinstance(reported["finish_reason"]["matched"], str):
@@ -386,6 +363,8 @@ def _in_words(name: str, value: Any) -> str:
         return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
     if name == "scheduled_verify":
         return verified_in_words(value)
+    if name == "near_ties":
+        return near_ties_in_words(value)
     if value is None:
         return "not compared" if name in COMPARISONS else "none"
     if isinstance(value, bool):

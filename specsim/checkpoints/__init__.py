@@ -1,0 +1,1 @@
+"""Causal language models of local checkpoints behind the ``Model`` protocol: the extra ``models``."""

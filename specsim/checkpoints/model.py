@@ -1,0 +1,70 @@
+"""A target and a draft of two checkpoints, as a worker takes them."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from specsim.checkpoints.attention import Window
+from specsim.checkpoints.causal_lm import CausalLM
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.description import DraftSource, ModelDescription, Side
+
+KV = Mapping[str, Sequence[Tensor]]
+
+
+class CheckpointModel:
+    """A target, and a draft that reads tokens alone and has KV of its own; without a draft, something else proposes.
+
+    Parameters
+    ----------
+    target : CausalLM
+        What the worker verifies with.
+    draft : CausalLM or None
+        What it drafts with; of the same vocabulary.
+    """
+
+    def __init__(self, target: CausalLM, draft: CausalLM | None) -> None:
+        self.target, self._draft = target, draft
+        drafts = () if draft is None else draft.components(Side.DRAFT)
+        self.description = ModelDescription(
+            name=target.folder.name,
+            arrays="torch",
+            vocab_size=target.folder.vocab_size,
+            kv_components=(*target.components(Side.TARGET), *drafts),
+            hidden_width=target.hidden_width,
+            hidden_dtype=str(target.dtype).removeprefix("torch."),
+            draft_source=DraftSource.NOTHING if draft is None else DraftSource.TOKENS,
+            is_capturable=all(one.is_capturable for one in (target, draft) if one is not None),
+        )
+
+    def prefill(self, batch: TargetBatch[Tensor], kv: KV, states: KV) -> TargetOutput[Tensor]:
+        """Run chunks of prompts."""
+        return self._run_target(batch, kv)
+
+    def verify(self, batch: TargetBatch[Tensor], kv: KV, states: KV, scratch: KV) -> TargetOutput[Tensor]:
+        """Run one tree a request."""
+        return self._run_target(batch, kv)
+
+    def draft_step(self, batch: DraftStepBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Run the draft over one token a beam."""
+        return self._run_draft(batch, kv, None)
+
+    def draft_extend(self, batch: DraftExtendBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Run the draft over what it has to catch up with."""
+        return self._run_draft(batch, kv, batch.select)
+
+    def _run_target(self, batch: TargetBatch[Tensor], kv: KV) -> TargetOutput[Tensor]:
+        window = Window(batch.keys, batch.positions, batch.tree_mask)
+        return TargetOutput(
+            *self.target.run(batch.input_ids, batch.out_cache_loc, window, kv, batch.select, batch.hidden_layers)
+        )
+
+    def _run_draft(
+        self, batch: DraftStepBatch[Tensor] | DraftExtendBatch[Tensor], kv: KV, select: Tensor | None
+    ) -> DraftOutput[Tensor]:
+        if self._draft is None:
+            raise NotImplementedError(f"{self.description.name} has no draft")
+        window = Window(batch.keys, batch.positions, None)
+        logits, _ = self._draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
+        return DraftOutput(torch.softmax(logits.float(), dim=-1), None)

@@ -1,0 +1,306 @@
+"""Checkpoints of local folders as target and draft of a simulation: ``--model hf:FOLDER``."""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from specsim.cli.device import need_device
+from specsim.cli.names import TextType
+from specsim.cli.output import Exit, Failed, notice, remark
+from specsim.cli.simulating.options import read_text, with_options
+from specsim.host.acceptance import Acceptance
+from specsim.installation import explain_missing, find_missing
+
+if TYPE_CHECKING:
+    from specsim.checkpoints.folder import Folder
+    from specsim.checkpoints.near_ties import Judge
+
+PREFIX = "hf:"
+TOYS = ("text", "hash")
+DTYPES = ("float32", "bfloat16", "float16")
+ALGORITHMS = ("STANDALONE", "NGRAM")
+"""The algorithms that checkpoints draft by: with a draft of their own kind, and with none."""
+
+OF_BYTES = ("eos_token", "stops", "stop_tokens", "biases", "bad_words")
+OF_TOYS = ("agreement", "pool", "draft_pool", "recurrent", "multi_layer", "drafter")
+EXACT = (
+    "lockstep",
+    "logprobs",
+    "hidden_states",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "relaxed_penalties",
+    "min_tokens",
+)
+REFUSED = {
+    **dict.fromkeys(OF_BYTES, "it is about bytes, and a checkpoint has tokens of its own"),
+    **dict.fromkeys(OF_TOYS, "it describes a toy model"),
+    **dict.fromkeys(EXACT, "it is compared exactly, and logits of a checkpoint are rounded"),
+}
+"""Options that a checkpoint has no use for, and why."""
+
+
+class ModelName(TextType):
+    """``text``, ``hash``, or the folder of a checkpoint after ``hf:``."""
+
+    name = "model"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if value not in TOYS and not (str(value).startswith(PREFIX) and value != PREFIX):
+            self.fail(f"{value!r} is no model; it is {', '.join(TOYS)} or {PREFIX}FOLDER", param, ctx)
+        return str(value)
+
+
+class FolderName(TextType):
+    """The folder of a checkpoint after ``hf:``."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the folder."""
+        if isinstance(value, Path):
+            return value
+        if not value.startswith(PREFIX) or value == PREFIX:
+            self.fail(f"{value!r} is no checkpoint; it is {PREFIX}FOLDER", param, ctx)
+        return folder_of(value)
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """What a user says of checkpoints.
+
+    ``dtype`` is None for the type of the weights on a GPU, and float32 on a CPU.
+    """
+
+    target: Path
+    draft: Path | None
+    prompts: Path | None
+    dtype: str | None
+    algorithm: str
+
+    def open(self, layer: str) -> "Opened":
+        """Read what the folders say of themselves, before their weights are.
+
+        Raises
+        ------
+        Failed
+            UNAVAILABLE: the extra or a folder is not there.
+        SpecRejection
+            BAD_CONFIGURATION: an architecture that no worker can run, or two vocabularies.
+        """
+        if layer == "gpu":
+            need_device("the gpu worker")
+        elif self.dtype not in (None, "float32"):
+            raise Failed(f"--dtype {self.dtype} is for --worker gpu: NumPy computes in float32", Exit.USAGE)
+        if find_missing("models"):
+            raise Failed(explain_missing("models", f"--model {PREFIX}"), Exit.UNAVAILABLE)
+        notice("read folders")
+        with _absent_in_one_line():
+            from specsim.checkpoints.folder import open_folder, require_same_vocabulary
+
+            target = open_folder(self.target)
+            draft = None if self.draft is None else open_folder(self.draft)
+            if draft is not None:
+                require_same_vocabulary(target, draft)
+        return Opened(self, layer, target, draft)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Folders that a worker of a layer can run, as far as they say."""
+
+    options: CheckpointOptions
+    layer: str
+    target: "Folder"
+    draft: "Folder | None"
+
+    def prompts(self, path: Path | None, most: int | None) -> list[list[int]] | None:
+        """Return the prompts of the file, None where they are cut out of a text.
+
+        Raises
+        ------
+        Failed
+            USAGE: a text beside it; UNAVAILABLE: the file or the tokenizer is not there.
+        SpecRejection
+            BAD_CONFIGURATION: a line that is no prompt.
+        """
+        if self.options.prompts is None:
+            return None
+        if path is not None:
+            raise Failed("--text and --prompts both say what the prompts are", Exit.USAGE)
+        with _absent_in_one_line():
+            from specsim.checkpoints.prompts import read_prompts
+
+            return read_prompts(self.options.prompts, self.target, most)
+
+    def tokens(self, path: Path | None) -> Sequence[int]:
+        """Return the tokens of a text, or of the default one.
+
+        Raises
+        ------
+        Failed
+            USAGE: it is no text, or cannot be read; UNAVAILABLE: there is no tokenizer.
+        """
+        try:
+            text = read_text(path).decode()
+        except UnicodeDecodeError as error:
+            raise Failed(
+                f"--text {path}, byte {error.start}: {error.reason}, but should be UTF-8", Exit.USAGE
+            ) from error
+        with _absent_in_one_line():
+            from specsim.checkpoints.prompts import encode
+
+            return encode(text, self.target)
+
+    def load(self) -> "Loaded":
+        """Read the weights, and try whether they run over pages.
+
+        Raises
+        ------
+        Failed
+            UNAVAILABLE: a file with weights is not there.
+        SpecRejection
+            BAD_CONFIGURATION: weights are missing, or layers do not run over pages.
+        """
+        notice("read weights")
+        with _absent_in_one_line():
+            import torch
+
+            from specsim.checkpoints.causal_lm import CausalLM
+            from specsim.checkpoints.in_numpy import InNumpy
+            from specsim.checkpoints.model import CheckpointModel
+            from specsim.checkpoints.near_ties import Judge
+
+            has_kernels, device = self.layer == "gpu", torch.device("cpu")
+            if has_kernels:
+                from specsim.gpu.arrays import DEVICE
+
+                device = DEVICE
+            dtype = torch.float32 if device.type == "cpu" else self.target.dtype
+            if self.options.dtype is not None:
+                dtype = getattr(torch, self.options.dtype)
+            target = CausalLM(self.target, device, dtype, has_kernels)
+            draft = None if self.draft is None else CausalLM(self.draft, device, dtype, has_kernels)
+        model = CheckpointModel(target, draft)
+        return Loaded(model if has_kernels else InNumpy(model), Judge(target), str(dtype).removeprefix("torch."))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in the arrays of its layer, and what its greedy outputs are compared with."""
+
+    model: Any
+    judge: "Judge"
+    dtype: str
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Whether a second run in other batches draws the same: so it does where rounding moves next to no coin."""
+        if self.dtype == "float32":
+            return True
+        remark(f"sampled outputs are not compared: in {self.dtype} other batches round otherwise")
+        return False
+
+
+_OPTIONS = (
+    click.option(
+        "--draft",
+        type=FolderName(),
+        metavar="hf:FOLDER",
+        help="Checkpoint that drafts, as STANDALONE; of the vocabulary of --model hf:FOLDER.",
+    ),
+    click.option(
+        "--prompts",
+        type=click.Path(path_type=Path, readable=False),
+        metavar="FILE.jsonl",
+        help="Prompts of a checkpoint: text or token ids, one a line.",
+    ),
+    click.option(
+        "--dtype",
+        type=click.Choice(DTYPES),
+        help="Type of weights and KV of a checkpoint: float32 on a CPU, its own on a GPU.",
+    ),
+)
+
+
+def with_checkpoints(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``checkpoint``, None for a toy model."""
+
+    @functools.wraps(command)
+    def called(*, draft: Path | None, prompts: Path | None, dtype: str | None, **others: Any) -> None:
+        kind = others["kind"]
+        if not kind.startswith(PREFIX):
+            given = [
+                name for name, one in (("draft", draft), ("prompts", prompts), ("dtype", dtype)) if one is not None
+            ]
+            if given:
+                raise Failed(f"--{given[0]} needs --model {PREFIX}FOLDER, and --model is {kind}", Exit.USAGE)
+            command(checkpoint=None, **others)
+            return
+        _refuse_others()
+        algorithm = _algorithm(others["algorithm"] if _is_given("algorithm") else None, draft)
+        if algorithm == "NGRAM" and others["acceptance"] == Acceptance.TARGET_DRAW:
+            because = "its draws are compared with those of a run without drafts, of a checkpoint that has some"
+            raise Failed(f"--acceptance target-draw needs a --draft {PREFIX}FOLDER: {because}", Exit.USAGE)
+        command(checkpoint=CheckpointOptions(folder_of(kind), draft, prompts, dtype, algorithm), **others)
+
+    return with_options(_OPTIONS, called)
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder that stands after ``hf:``."""
+    return Path(name.removeprefix(PREFIX))
+
+
+def near_ties_in_words(figures: dict[str, Any]) -> str:
+    """Return how many tokens nearly tied with the model's own choice, as users read it."""
+    if not figures["count"]:
+        return "none"
+    margin, allowed = (f"{figures[name]:.2g}" for name in ("largest_margin", "allowed"))
+    return f"{figures['count']:,}, by {margin} at most, and rounding explains {allowed}"
+
+
+def count_of_prompts(count: int) -> int | None:
+    """Return how many prompts of a file are wanted: as many as a user says, or all."""
+    return count if _is_given("num_requests") else None
+
+
+def _algorithm(given: str | None, draft: Path | None) -> str:
+    """Return the algorithm by which checkpoints draft."""
+    if given not in (None, *ALGORITHMS):
+        raise Failed(f"--algorithm is {given}, but should be {' or '.join(ALGORITHMS)} for a checkpoint", Exit.USAGE)
+    algorithm = given or ALGORITHMS[0]
+    if algorithm == "NGRAM" and draft is not None:
+        raise Failed("--draft is for STANDALONE, and --algorithm is NGRAM, which drafts from earlier texts", Exit.USAGE)
+    if algorithm == "STANDALONE" and draft is None:
+        raise Failed(f"STANDALONE needs a --draft {PREFIX}FOLDER; --algorithm NGRAM drafts without one", Exit.USAGE)
+    return algorithm
+
+
+def _refuse_others() -> None:
+    for parameter in click.get_current_context().command.params:
+        name = str(parameter.name)
+        if name in REFUSED and _is_given(name):
+            raise Failed(f"{parameter.opts[0]} is not for --model {PREFIX}FOLDER: {REFUSED[name]}", Exit.USAGE)
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+@contextmanager
+def _absent_in_one_line() -> Iterator[None]:
+    """End the command where something is not there, and not with the code of wrong usage."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Failed(f"{error}", Exit.UNAVAILABLE) from error
