@@ -21,7 +21,17 @@ from specsim.simulation.models.batches import ListedKeys, PagedKeys
 PAGED = "specsim_paged"
 """The name by which the layers of a checkpoint find ``attend``."""
 
-IGNORED = {"dropout", "is_causal", "position_ids", "position_embeddings", "use_cache", "cache_position", "layer_idx"}
+IGNORED = {
+    "cache_position",
+    "dropout",
+    "is_causal",
+    "layer_idx",
+    "output_attentions",
+    "output_router_logits",
+    "position_embeddings",
+    "position_ids",
+    "use_cache",
+}
 """What layers may hand over beside queries, keys and values that changes nothing here."""
 
 UNDERSTOOD = {"sliding_window", "softcap", "s_aux"}

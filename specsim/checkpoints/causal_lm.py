@@ -9,20 +9,23 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import Tensor
 
 from specsim.checkpoints import attention
 from specsim.checkpoints.attention import Attend, Forward, Survey, Window, forwarding
-from specsim.checkpoints.folder import Absent, Folder
+from specsim.checkpoints.folder import Absent, Folder, in_one_line
 from specsim.rejection import contradiction
 from specsim.simulation.models.batches import PagedKeys
 from specsim.simulation.models.description import FINAL_LAYER, KVComponent, Side
 
 REGISTRY = "its layers have to ask transformers' registry for their attention, so that they can read the worker's KV"
+RAISED = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 PROBE = ((7, 4, 6), (3, 2, 6))
 """Texts that a model is tried on: tokens of the prompt, then of a tree of three nodes, in slots that are mixed."""
 
@@ -163,7 +166,7 @@ class CausalLM:
             BAD_CONFIGURATION: they do not.
         """
         survey, token = Survey(), torch.zeros(1, dtype=torch.int64, device=self.device)
-        with forwarding(survey):
+        with self._refusing_errors(), forwarding(survey):
             self._call(token, token, None, has_states=False)
         config = self._network.config.get_text_config()
         if sorted(survey.rows) != list(range(config.num_hidden_layers)) or survey.is_called_twice:
@@ -188,6 +191,14 @@ class CausalLM:
         is_one_row = self.row_shape[0] == self.row_shape[1]
         return is_one_row and all(how.is_plain for how in self._scores)
 
+    @contextmanager
+    def _refusing_errors(self) -> Iterator[None]:
+        """Refuse a model whose forwards raise, whatever they do."""
+        try:
+            yield
+        except RAISED as error:
+            raise self._refused(f"a forward that raises {in_one_line(error)}", "logits", REGISTRY) from error
+
     def _refused(self, got: str, expected: str, because: str) -> Exception:
         return contradiction(f"architecture of {self.folder.path}", got, expected, because)
 
@@ -202,7 +213,8 @@ class CausalLM:
         SpecRejection
             BAD_CONFIGURATION: they are others.
         """
-        paged, own = self._probed()
+        with self._refusing_errors():
+            paged, own = self._probed()
         spread = float((own - own.mean(dim=-1, keepdim=True)).abs().max())
         bound = math.sqrt(torch.finfo(self.dtype).eps) * spread
         difference = float((paged - own).abs().max())
@@ -292,10 +304,9 @@ def load_network(folder: Folder, device: torch.device, dtype: torch.dtype) -> An
             folder.path, dtype=dtype, local_files_only=True, output_loading_info=True
         )
     except OSError as error:
-        raise Absent(f"{where}: {str(error).splitlines()[0]}") from error
-    except (RuntimeError, ValueError, ImportError) as error:
-        line = " ".join(str(error).split())[:200]
-        raise contradiction(where, line, "those of its config.json", "transformers read them") from error
+        raise Absent(f"{where}: {in_one_line(error)}") from error
+    except (*RAISED, EOFError, ImportError, SafetensorError, UnpicklingError) as error:
+        raise contradiction(where, in_one_line(error), "those of its config.json", "transformers read them") from error
     lost = sorted({*found["missing_keys"], *(str(one[0]) for one in found["mismatched_keys"])})
     if lost:
         some = f"{', '.join(lost[:2])} and {len(lost) - 2} more" if len(lost) > 2 else ", ".join(lost)

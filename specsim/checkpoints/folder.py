@@ -14,12 +14,16 @@ if find_missing("models"):
 
 import torch
 import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
 WEIGHTS = ("*.safetensors", "*.bin")
+LONGEST_MESSAGE = 160
+"""Characters of what transformers say that a refusal repeats."""
+
 WORKER_NEEDS = "a worker rolls rejected drafts back by forgetting slots of keys and values"
 LENGTH_DEPENDENT_ROPES = ("dynamic", "longrope")
 """Rotary positions whose angles depend on the longest text of a forward, so that keys of a cache grow old."""
@@ -75,7 +79,7 @@ class Folder:
         try:
             return transformers.AutoTokenizer.from_pretrained(self.path, local_files_only=True)
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise Absent(f"{self.path} has no tokenizer that can be read: {_first_line(error)}") from error
+            raise Absent(f"{self.path} has no tokenizer that can be read: {in_one_line(error)}") from error
 
     @property
     def has_tokenizer(self) -> bool:
@@ -103,7 +107,7 @@ def open_folder(path: Path) -> Folder:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
     except (ValueError, KeyError, OSError, TypeError) as error:
         version = f"transformers {transformers.__version__} reads it"
-        raise contradiction(f"config.json of {path}", _first_line(error), "a known architecture", version) from error
+        raise contradiction(f"config.json of {path}", in_one_line(error), "a known architecture", version) from error
     _require_causal(path, config)
     return Folder(path, config)
 
@@ -131,7 +135,7 @@ def require_same_vocabulary(target: Folder, draft: Folder) -> None:
 def _require_causal(path: Path, config: Any) -> None:
     """Refuse what a worker cannot run, as far as a configuration says."""
     text, kind = config.get_text_config(), f"architecture of {path}"
-    is_causal = type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    is_causal = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if config.is_encoder_decoder or not is_causal:
         got = f"{config.model_type}, an encoder and a decoder" if config.is_encoder_decoder else config.model_type
         raise contradiction(kind, got, "a causal language model", "the worker feeds one text and reads its next token")
@@ -152,6 +156,7 @@ def _ropes(parameters: dict[str, Any]) -> set[str]:
     return {str(one["rope_type"]) for one in [parameters, *nested] if "rope_type" in one}
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0]
+def in_one_line(error: BaseException) -> str:
+    """Return the kind of an error and how its message begins."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message[:LONGEST_MESSAGE]}" if message else type(error).__name__
