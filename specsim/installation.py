@@ -21,7 +21,7 @@ EXTRAS = {
 IMPORTERS = {
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
-    "models": "specsim.checkpoints.folder",
+    "models": "specsim.checkpoints",
     "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
 }

@@ -141,8 +141,8 @@ def attend(
         known = IGNORED | UNDERSTOOD
         forward.strangers |= {name for name, one in given.items() if name not in known and one is not None}
     layer: Any = module.layer_idx
-    tokens_first = (one[0].transpose(0, 1) for one in (query, key, value))
-    return forward.run_layer(int(layer), *tokens_first, how)[None], None
+    query, key, value = (one[0].transpose(0, 1) for one in (query, key, value))
+    return forward.run_layer(int(layer), query, key, value, how)[None], None
 
 
 def register() -> None:

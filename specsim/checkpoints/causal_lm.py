@@ -246,8 +246,10 @@ class CausalLM:
             widest, counts = max(ends), [e - b for b, e in zip(begins, ends, strict=True)]
             table = [own[:e] + [0] * (widest - e) for own, e in zip(slots, ends, strict=True)]
             offsets = [sum(counts[:place]) for place in range(len(counts) + 1)]
-            integers = (torch.tensor(one, dtype=torch.int32, device=self.device) for one in (table, ends, offsets))
-            keys = PagedKeys(*integers, page_size=1)
+            pages, seqlens, starts_q = (
+                torch.tensor(one, dtype=torch.int32, device=self.device) for one in (table, ends, offsets)
+            )
+            keys = PagedKeys(pages, seqlens, starts_q, page_size=1)
             with noting_waits(self.device) as waits:
                 logits, _ = self.run(ids, places, Window(keys, positions, mask), kv)
             self._waits = bool(waits)

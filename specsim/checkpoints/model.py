@@ -7,6 +7,9 @@ from torch import Tensor
 
 from specsim.checkpoints.attention import Window
 from specsim.checkpoints.causal_lm import CausalLM
+from specsim.checkpoints.folder import Folder
+from specsim.checkpoints.in_numpy import InNumpy
+from specsim.checkpoints.near_ties import Judge
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 
@@ -68,3 +71,34 @@ class CheckpointModel:
         window = Window(batch.keys, batch.positions, None)
         logits, _ = self._draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
         return DraftOutput(torch.softmax(logits.float(), dim=-1), None)
+
+
+def load(
+    target: Folder, draft: Folder | None, dtype: str | None, has_kernels: bool
+) -> tuple["CheckpointModel | InNumpy", Judge]:
+    """Return checkpoints as a model, in the arrays of a layer, and what judges its greedy outputs.
+
+    Parameters
+    ----------
+    dtype : str or None
+        Of weights, keys and values; None for float32 on a CPU, and the target's own on a GPU.
+    has_kernels : bool
+        Whether it is for the workers of ``specsim.gpu``, on their device; otherwise for those of NumPy.
+
+    Raises
+    ------
+    Absent
+        A file with weights is not there.
+    SpecRejection
+        BAD_CONFIGURATION: weights are missing, or layers do not run over pages.
+    """
+    device = torch.device("cpu")
+    if has_kernels:
+        from specsim.gpu.arrays import DEVICE
+
+        device = DEVICE
+    own = torch.float32 if device.type == "cpu" else target.dtype
+    chosen: torch.dtype = own if dtype is None else getattr(torch, dtype)
+    first = CausalLM(target, device, chosen, has_kernels)
+    model = CheckpointModel(first, None if draft is None else CausalLM(draft, device, chosen, has_kernels))
+    return model if has_kernels else InNumpy(model), Judge(first)

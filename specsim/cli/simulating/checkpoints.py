@@ -59,18 +59,16 @@ class ModelName(TextType):
         return str(value)
 
 
-class FolderName(TextType):
+class CheckpointName(TextType):
     """The folder of a checkpoint after ``hf:``."""
 
-    name = "folder"
+    name = "checkpoint"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the folder."""
-        if isinstance(value, Path):
-            return value
-        if not value.startswith(PREFIX) or value == PREFIX:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if not str(value).startswith(PREFIX) or value == PREFIX:
             self.fail(f"{value!r} is no checkpoint; it is {PREFIX}FOLDER", param, ctx)
-        return folder_of(value)
+        return str(value)
 
 
 @dataclass(frozen=True)
@@ -172,25 +170,10 @@ class Opened:
         """
         notice("read weights")
         with _absent_in_one_line():
-            import torch
+            from specsim.checkpoints.model import load
 
-            from specsim.checkpoints.causal_lm import CausalLM
-            from specsim.checkpoints.in_numpy import InNumpy
-            from specsim.checkpoints.model import CheckpointModel
-            from specsim.checkpoints.near_ties import Judge
-
-            has_kernels, device = self.layer == "gpu", torch.device("cpu")
-            if has_kernels:
-                from specsim.gpu.arrays import DEVICE
-
-                device = DEVICE
-            dtype = torch.float32 if device.type == "cpu" else self.target.dtype
-            if self.options.dtype is not None:
-                dtype = getattr(torch, self.options.dtype)
-            target = CausalLM(self.target, device, dtype, has_kernels)
-            draft = None if self.draft is None else CausalLM(self.draft, device, dtype, has_kernels)
-        model = CheckpointModel(target, draft)
-        return Loaded(model if has_kernels else InNumpy(model), Judge(target), str(dtype).removeprefix("torch."))
+            model, judge = load(self.target, self.draft, self.options.dtype, has_kernels=self.layer == "gpu")
+        return Loaded(model, judge)
 
 
 @dataclass(frozen=True)
@@ -199,7 +182,11 @@ class Loaded:
 
     model: Any
     judge: "Judge"
-    dtype: str
+
+    @property
+    def dtype(self) -> str:
+        """Of weights, keys and values."""
+        return str(self.judge.model.dtype).removeprefix("torch.")
 
     @property
     def is_reproducible(self) -> bool:
@@ -213,7 +200,7 @@ class Loaded:
 _OPTIONS = (
     click.option(
         "--draft",
-        type=FolderName(),
+        type=CheckpointName(),
         metavar="hf:FOLDER",
         help="Checkpoint that drafts, as STANDALONE; of the vocabulary of --model hf:FOLDER.",
     ),
@@ -235,7 +222,7 @@ def with_checkpoints(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets them as ``checkpoint``, None for a toy model."""
 
     @functools.wraps(command)
-    def called(*, draft: Path | None, prompts: Path | None, dtype: str | None, **others: Any) -> None:
+    def called(*, draft: str | None, prompts: Path | None, dtype: str | None, **others: Any) -> None:
         kind = others["kind"]
         if not kind.startswith(PREFIX):
             given = [
@@ -250,7 +237,8 @@ def with_checkpoints(command: Callable[..., None]) -> Callable[..., None]:
         if algorithm == "NGRAM" and others["acceptance"] == Acceptance.TARGET_DRAW:
             because = "its draws are compared with those of a run without drafts, of a checkpoint that has some"
             raise Failed(f"--acceptance target-draw needs a --draft {PREFIX}FOLDER: {because}", Exit.USAGE)
-        command(checkpoint=CheckpointOptions(folder_of(kind), draft, prompts, dtype, algorithm), **others)
+        drafts = None if draft is None else folder_of(draft)
+        command(checkpoint=CheckpointOptions(folder_of(kind), drafts, prompts, dtype, algorithm), **others)
 
     return with_options(_OPTIONS, called)
 
@@ -273,7 +261,7 @@ def count_of_prompts(count: int) -> int | None:
     return count if _is_given("num_requests") else None
 
 
-def _algorithm(given: str | None, draft: Path | None) -> str:
+def _algorithm(given: str | None, draft: str | None) -> str:
     """Return the algorithm by which checkpoints draft."""
     if given not in (None, *ALGORITHMS):
         raise Failed(f"--algorithm is {given}, but should be {' or '.join(ALGORITHMS)} for a checkpoint", Exit.USAGE)

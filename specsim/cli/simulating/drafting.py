@@ -355,8 +355,9 @@ def _on_layer(
 
 
 def _window(language_model: AnyModel) -> int:
-    is_toy = isinstance(language_model, LanguageModel)
-    return window_of(language_model) if is_toy else language_model.description.window
+    if isinstance(language_model, LanguageModel):
+        return window_of(language_model)
+    return language_model.description.window
 
 
 def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:
