@@ -63,19 +63,30 @@ class CausalLM:
         if "position_ids" not in given:
             raise self._refused("no position_ids", "positions that are given", "a node of a tree has that of its depth")
         self.row_shape = self._survey()
-        self._attending: Callable[[Window], Attend] = attention.plainly
+        self.kernels: Callable[[Window], Attend] | None = None
         if has_kernels and self._is_plain:
             from specsim.checkpoints.kernels import in_kernels
 
-            self._attending = in_kernels
+            self.kernels = in_kernels
+        self._attending = self.kernels or attention.plainly
         self._waits = False
         self._require_agreement()
-        self.is_capturable = has_kernels and self._is_plain and not self._waits
+        self.is_capturable = self.kernels is not None and not self._waits
 
     @property
     def hidden_width(self) -> int:
         """Width of a hidden state."""
         return int(self._network.config.get_text_config().hidden_size)
+
+    @property
+    def embedding(self) -> Any:
+        """The embedding of tokens."""
+        return self._network.get_input_embeddings()
+
+    @property
+    def vocabulary_head(self) -> Any:
+        """What makes logits of final hidden states."""
+        return self._network.get_output_embeddings()
 
     @property
     def num_layers(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from specsim.installation import explain_missing, find_missing
@@ -14,6 +15,8 @@ if find_missing("models"):
 
 import torch
 import transformers
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.utils import logging
 
@@ -66,6 +69,41 @@ class Folder:
             own = transformers.GenerationConfig.from_pretrained(self.path, local_files_only=True).eos_token_id
             found = found if own is None else own
         return () if found is None else tuple(found) if isinstance(found, Sequence) else (int(found),)
+
+    @cached_property
+    def head(self) -> str | None:
+        """Whether it is a head of EAGLE or of EAGLE3, by the names of its weights; None for a model of its own."""
+        names = self._weight_names()
+        if "fc.weight" not in names:
+            return None
+        return "EAGLE3" if any(name.startswith("midlayer.") for name in names) else "EAGLE"
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the weights of its files, whose names begin with no ``model.``."""
+        found: dict[str, torch.Tensor] = {}
+        for path in self._files():
+            found |= load_file(path) if path.suffix == ".safetensors" else _load_pickled(path)
+        return {name.removeprefix("model."): one for name, one in found.items()}
+
+    def _files(self) -> list[Path]:
+        return next((found for pattern in WEIGHTS if (found := sorted(self.path.glob(pattern)))), [])
+
+    def _weight_names(self) -> set[str]:
+        """Return the names of its weights; those of several files stand in an index, and are no head's."""
+        files = self._files()
+        if len(files) != 1:
+            return set()
+        (path,) = files
+        try:
+            if path.suffix != ".safetensors":
+                names = list(_load_pickled(path))
+            else:
+                with safe_open(path, "pt") as file:
+                    names = list(file.keys())
+        except (SafetensorError, UnpicklingError, RuntimeError, EOFError) as error:
+            got = in_one_line(error)
+            raise contradiction(f"weights of {self.path}", got, "a file of tensors", "they are read") from error
+        return {name.removeprefix("model.") for name in names}
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -154,6 +192,12 @@ def _ropes(parameters: dict[str, Any]) -> set[str]:
     """Return the kinds of rotary positions, which stand once, or once a kind of layer."""
     nested = [one for one in parameters.values() if isinstance(one, dict)]
     return {str(one["rope_type"]) for one in [parameters, *nested] if "rope_type" in one}
+
+
+def _load_pickled(path: Path) -> dict[str, torch.Tensor]:
+    """Return tensors of a file of torch's, and no code."""
+    found: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    return found
 
 
 def in_one_line(error: BaseException) -> str:

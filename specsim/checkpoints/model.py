@@ -5,30 +5,36 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from specsim.assertion import require_present
 from specsim.checkpoints.attention import Window
 from specsim.checkpoints.causal_lm import CausalLM
+from specsim.checkpoints.eagle import EagleHead
 from specsim.checkpoints.folder import Folder
 from specsim.checkpoints.in_numpy import InNumpy
 from specsim.checkpoints.near_ties import Judge
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
-from specsim.simulation.models.description import DraftSource, ModelDescription, Side
+from specsim.simulation.models.description import FINAL_LAYER, DraftSource, ModelDescription, Side
 
 KV = Mapping[str, Sequence[Tensor]]
 
 
 class CheckpointModel:
-    """A target, and a draft that reads tokens alone and has KV of its own; without a draft, something else proposes.
+    """A target, and a draft that has KV of its own: a model that reads tokens alone, or a head over hidden states.
+
+    Without a draft, something else proposes.
 
     Parameters
     ----------
     target : CausalLM
         What the worker verifies with.
-    draft : CausalLM or None
+    draft : CausalLM, EagleHead or None
         What it drafts with; of the same vocabulary.
     """
 
-    def __init__(self, target: CausalLM, draft: CausalLM | None) -> None:
+    def __init__(self, target: CausalLM, draft: CausalLM | EagleHead | None) -> None:
         self.target, self._draft = target, draft
+        head = draft if isinstance(draft, EagleHead) else None
+        source = DraftSource.NOTHING if draft is None else DraftSource.TOKENS
         drafts = () if draft is None else draft.components(Side.DRAFT)
         self.description = ModelDescription(
             name=target.folder.name,
@@ -37,7 +43,11 @@ class CheckpointModel:
             kv_components=(*target.components(Side.TARGET), *drafts),
             hidden_width=target.hidden_width,
             hidden_dtype=str(target.dtype).removeprefix("torch."),
-            draft_source=DraftSource.NOTHING if draft is None else DraftSource.TOKENS,
+            draft_source=source if head is None else DraftSource.HIDDEN,
+            draft_hidden_width=0 if head is None else head.hidden_width,
+            draft_layers=(FINAL_LAYER,) if head is None else head.target_layers,
+            auxiliary_layers=tuple(range(target.num_layers)),
+            hot_token_id=None if head is None else head.hot_token_id,
             is_capturable=all(one.is_capturable for one in (target, draft) if one is not None),
         )
 
@@ -68,9 +78,13 @@ class CheckpointModel:
     ) -> DraftOutput[Tensor]:
         if self._draft is None:
             raise NotImplementedError(f"{self.description.name} has no draft")
-        window = Window(batch.keys, batch.positions, None)
-        logits, _ = self._draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
-        return DraftOutput(torch.softmax(logits.float(), dim=-1), None)
+        window, states = Window(batch.keys, batch.positions, None), None
+        if isinstance(self._draft, EagleHead):
+            given = require_present("hidden_states", batch.hidden_states)
+            logits, states = self._draft.run(batch.input_ids, given, batch.out_cache_loc, window, kv, select)
+        else:
+            logits, _ = self._draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
+        return DraftOutput(torch.softmax(logits.float(), dim=-1), states)
 
 
 def load(
@@ -100,5 +114,8 @@ def load(
     own = torch.float32 if device.type == "cpu" else target.dtype
     chosen: torch.dtype = own if dtype is None else getattr(torch, dtype)
     first = CausalLM(target, device, chosen, has_kernels)
-    model = CheckpointModel(first, None if draft is None else CausalLM(draft, device, chosen, has_kernels))
+    second: CausalLM | EagleHead | None = None
+    if draft is not None:
+        second = EagleHead(draft, first) if draft.head else CausalLM(draft, device, chosen, has_kernels)
+    model = CheckpointModel(first, second)
     return model if has_kernels else InNumpy(model), Judge(first)

@@ -226,7 +226,8 @@ def simulate(
     """
     opened = None
     if checkpoint is not None:
-        algorithm, opened = checkpoint.algorithm, checkpoint.open(worker)
+        opened = checkpoint.open(worker)
+        algorithm = opened.algorithm
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
     else:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 PREFIX = "hf:"
 TOYS = ("text", "hash")
 DTYPES = ("float32", "bfloat16", "float16")
-ALGORITHMS = ("STANDALONE", "NGRAM")
-"""The algorithms that checkpoints draft by: with a draft of their own kind, and with none."""
+ALGORITHMS = ("STANDALONE", "NGRAM", "EAGLE", "EAGLE3")
+"""The algorithms that checkpoints draft by: with a draft of their own kind, with none, and with a head."""
 
 OF_BYTES = ("eos_token", "stops", "stop_tokens", "biases", "bad_words")
 OF_TOYS = ("agreement", "pool", "draft_pool", "recurrent", "multi_layer", "drafter")
@@ -75,14 +75,15 @@ class CheckpointName(TextType):
 class CheckpointOptions:
     """What a user says of checkpoints.
 
-    ``dtype`` is None for the type of the weights on a GPU, and float32 on a CPU.
+    ``dtype`` is None for the type of the weights on a GPU, and float32 on a CPU; ``algorithm`` is None for that of the
+    draft.
     """
 
     target: Path
     draft: Path | None
     prompts: Path | None
     dtype: str | None
-    algorithm: str
+    algorithm: str | None
 
     def open(self, layer: str) -> "Opened":
         """Read what the folders say of themselves, before their weights are.
@@ -108,6 +109,10 @@ class CheckpointOptions:
             draft = None if self.draft is None else open_folder(self.draft)
             if draft is not None:
                 require_same_vocabulary(target, draft)
+                own = draft.head or ALGORITHMS[0]
+                if self.algorithm not in (None, own):
+                    is_of = f"--draft {PREFIX}{self.draft} drafts by {own}"
+                    raise Failed(f"--algorithm is {self.algorithm}, and {is_of}", Exit.USAGE)
         return Opened(self, layer, target, draft)
 
 
@@ -119,6 +124,11 @@ class Opened:
     layer: str
     target: "Folder"
     draft: "Folder | None"
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm by which the draft drafts."""
+        return "NGRAM" if self.draft is None else self.draft.head or ALGORITHMS[0]
 
     def prompts(self, path: Path | None, most: int | None) -> list[list[int]] | None:
         """Return the prompts of the file, None where they are cut out of a text.
@@ -202,7 +212,7 @@ _OPTIONS = (
         "--draft",
         type=CheckpointName(),
         metavar="hf:FOLDER",
-        help="Checkpoint that drafts, as STANDALONE; of the vocabulary of --model hf:FOLDER.",
+        help="Checkpoint that drafts: a model of the same vocabulary, or a head of EAGLE.",
     ),
     click.option(
         "--prompts",
@@ -233,7 +243,8 @@ def with_checkpoints(command: Callable[..., None]) -> Callable[..., None]:
             command(checkpoint=None, **others)
             return
         _refuse_others()
-        algorithm = _algorithm(others["algorithm"] if _is_given("algorithm") else None, draft)
+        algorithm = others["algorithm"] if _is_given("algorithm") else None
+        _check_algorithm(algorithm, draft)
         if algorithm == "NGRAM" and others["acceptance"] == Acceptance.TARGET_DRAW:
             because = "its draws are compared with those of a run without drafts, of a checkpoint that has some"
             raise Failed(f"--acceptance target-draw needs a --draft {PREFIX}FOLDER: {because}", Exit.USAGE)
@@ -261,16 +272,17 @@ def count_of_prompts(count: int) -> int | None:
     return count if _is_given("num_requests") else None
 
 
-def _algorithm(given: str | None, draft: str | None) -> str:
-    """Return the algorithm by which checkpoints draft."""
+def _check_algorithm(given: str | None, draft: str | None) -> None:
+    """Refuse an algorithm by which no checkpoint drafts, and one without the draft that it needs."""
     if given not in (None, *ALGORITHMS):
-        raise Failed(f"--algorithm is {given}, but should be {' or '.join(ALGORITHMS)} for a checkpoint", Exit.USAGE)
-    algorithm = given or ALGORITHMS[0]
-    if algorithm == "NGRAM" and draft is not None:
-        raise Failed("--draft is for STANDALONE, and --algorithm is NGRAM, which drafts from earlier texts", Exit.USAGE)
-    if algorithm == "STANDALONE" and draft is None:
-        raise Failed(f"STANDALONE needs a --draft {PREFIX}FOLDER; --algorithm NGRAM drafts without one", Exit.USAGE)
-    return algorithm
+        raise Failed(
+            f"--algorithm is {given}, but should be one of {', '.join(ALGORITHMS)} for a checkpoint", Exit.USAGE
+        )
+    if given == "NGRAM" and draft is not None:
+        raise Failed("--draft is given, and --algorithm is NGRAM, which drafts from earlier texts", Exit.USAGE)
+    if given != "NGRAM" and draft is None:
+        needs = f"{given or ALGORITHMS[0]} needs a --draft {PREFIX}FOLDER"
+        raise Failed(f"{needs}; --algorithm NGRAM drafts without one", Exit.USAGE)
 
 
 def _refuse_others() -> None:

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("transformers", reason="checkpoints need the extra models")
 
 from specsim.installation import DISTRIBUTION
-from tests.specsim.checkpoints.tiny import LLAMA, NEOX, config_of, save_checkpoint, save_tokenizer
+from tests.specsim.checkpoints.tiny import LLAMA, NEOX, config_of, save_checkpoint, save_head, save_tokenizer
 
 TREE = ("--topk", 2, "--steps", 3, "--draft-tokens", 6)
 
@@ -19,6 +19,8 @@ def folders(tmp_path_factory):
     save_checkpoint(root / "target", config_of(LLAMA), seed=1)
     save_checkpoint(root / "draft", config_of(NEOX), seed=2)
     save_checkpoint(root / "narrow", config_of(LLAMA, vocab_size=24, layers=1), seed=3)
+    save_head(root / "head", config_of(LLAMA), seed=4, is_third=False)
+    save_head(root / "third", config_of(LLAMA), seed=5, is_third=True, layers=(0, 1, 1))
     for name in ("target", "draft"):
         save_tokenizer(root / name)
     lines = ('"abc, abc"', '{"prompt": "a text."}', '{"token_ids": [3, 1, 4]}')
@@ -49,8 +51,10 @@ def figures(got):
         (("--draft", "hf:target", "--page-size", 4, "--mode", "v1"), "reference-v1"),
         (("--draft", "hf:target", "--overlap", "--chunk", 3, "--prefix-cache"), "reference"),
         (("--algorithm", "NGRAM"), "reference-ngram"),
+        (("--draft", "hf:head"), "reference"),
+        (("--draft", "hf:third", "--algorithm", "EAGLE3", *TREE), "reference"),
     ],
-    ids=["tree", "pages of V1", "schedule", "texts"],
+    ids=["tree", "pages of V1", "schedule", "texts", "head", "third head"],
 )
 def test_prompts_of_a_file_are_decoded_without_loss(simulate, folders, options, worker):
     report = figures(simulate(*options, "--prompts", folders / "prompts.jsonl", "--json"))
@@ -84,14 +88,19 @@ def test_the_table_has_near_ties(simulate, folders):
     [
         ((), 2, "STANDALONE needs a --draft hf:FOLDER; --algorithm NGRAM drafts without one"),
         (
+            ("--algorithm", "DFLASH", "--draft", "hf:draft"),
+            2,
+            "--algorithm is DFLASH, but should be one of STANDALONE, NGRAM, EAGLE, EAGLE3 for a checkpoint",
+        ),
+        (
             ("--algorithm", "EAGLE", "--draft", "hf:draft"),
             2,
-            "--algorithm is EAGLE, but should be STANDALONE or NGRAM for a checkpoint",
+            "--algorithm is EAGLE, and --draft hf:{root}/draft drafts by STANDALONE",
         ),
         (
             ("--algorithm", "NGRAM", "--draft", "hf:draft"),
             2,
-            "--draft is for STANDALONE, and --algorithm is NGRAM, which drafts from earlier texts",
+            "--draft is given, and --algorithm is NGRAM, which drafts from earlier texts",
         ),
         (
             ("--draft", "hf:draft", "--stop", "x"),
