@@ -84,7 +84,8 @@ class EagleHead:
         self._layer = _Layer(config, self.is_third, target.hidden_width, num_tokens, "fc.bias" in weights)
         self._embedding = target.embedding
         if "embed_tokens.weight" in weights:
-            self._embedding = nn.Embedding.from_pretrained(weights.pop("embed_tokens.weight"))
+            table = weights.pop("embed_tokens.weight")
+            self._embedding = nn.Embedding(table.shape[0], table.shape[1], _weight=table)
         self._load(weights)
         self._rotary = LlamaRotaryEmbedding(config)
         for module in (self._layer, self._embedding, self._rotary):
@@ -145,7 +146,8 @@ class EagleHead:
         angles = self._rotary(hidden[None], positions[None])
         attended = layer.self_attn(hidden_states=read[None], position_embeddings=angles, attention_mask=None)[0]
         hidden = hidden + attended[0]
-        return hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+        joined: Tensor = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+        return joined
 
     def _load(self, weights: dict[str, Tensor]) -> None:
         """Take the weights of the file, under its names without those of the layer."""

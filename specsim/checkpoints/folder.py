@@ -56,6 +56,12 @@ class Folder:
         return int(self.config.get_text_config().vocab_size)
 
     @property
+    def num_positions(self) -> int | None:
+        """Positions that it was made for; None where it does not say."""
+        number = getattr(self.config.get_text_config(), "max_position_embeddings", None)
+        return number if isinstance(number, int) else None
+
+    @property
     def dtype(self) -> torch.dtype:
         """The type of its weights, float32 where it says none."""
         named = getattr(self.config.get_text_config(), "dtype", None)
@@ -168,6 +174,21 @@ def require_same_vocabulary(target: Folder, draft: Folder) -> None:
             different = sum(one.get(token) != number for token, number in other.items()) or len(one) - len(other)
             got = f"a tokenizer that numbers {abs(different)} tokens otherwise"
             raise contradiction("vocabulary of the draft", got, "the target's", because)
+
+
+def require_positions(folder: Folder, longest: int, width: int) -> None:
+    """Check that texts of a length fit, and the drafts after them.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the model was made for fewer positions.
+    """
+    most = folder.num_positions
+    if most is not None and longest + width > most:
+        because = f"that many are the positions of {folder.path}"
+        got = f"{longest} of the longest text and {width} of a draft"
+        raise contradiction("positions", got, f"at most {most} together", because)
 
 
 def _require_causal(path: Path, config: Any) -> None:

@@ -266,6 +266,8 @@ def simulate(
     drafting = store.fill(drafts.drafting_of(plan, record))
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
+    if opened is not None:
+        opened.check_positions(prompt_length + max_new_tokens, config.num_draft_tokens)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
     loaded = None if opened is None else opened.load()
     model, plain = (

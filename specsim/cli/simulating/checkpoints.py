@@ -168,6 +168,20 @@ class Opened:
 
             return encode(text, self.target)
 
+    def check_positions(self, longest: int, width: int) -> None:
+        """Check that the models were made for texts of a length, and for drafts of so many tokens after them.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: they were not.
+        """
+        from specsim.checkpoints.folder import require_positions
+
+        for folder in (self.target, self.draft):
+            if folder is not None and folder.head is None:
+                require_positions(folder, longest, width)
+
     def load(self) -> "Loaded":
         """Read the weights, and try whether they run over pages.
 

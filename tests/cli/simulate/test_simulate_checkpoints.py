@@ -129,6 +129,12 @@ def test_the_table_has_near_ties(simulate, folders):
             2,
             "--text and --prompts both say what the prompts are",
         ),
+        (
+            ("--draft", "hf:draft", "--requests", 1, "--prompt-length", 4, "--max-new-tokens", 4096),
+            2,
+            "BAD_CONFIGURATION: positions is 4100 of the longest text and 4 of a draft, but should be at most 4096 "
+            "together, because that many are the positions of {root}/target",
+        ),
         (("--draft", "hf:draft", "--prompts", "y"), 4, "y is not there, but should have a prompt a line"),
     ],
 )
