@@ -1,1 +1,1 @@
-"""Causal language models of local checkpoints behind the ``Model`` protocol: the extra ``models``."""
+"""Causal language models of local checkpoints as models of a worker: the extra ``models``."""

@@ -55,7 +55,7 @@ class CausalLM:
     def __init__(self, folder: Folder, device: torch.device, dtype: torch.dtype, has_kernels: bool) -> None:
         self.folder, self.device, self.dtype = folder, device, dtype
         self._network = load_network(folder, device, dtype)
-        self._own_attention = str(self._network.config._attn_implementation)
+        default = str(self._network.config._attn_implementation)
         attention.register()
         self._network.set_attn_implementation(attention.PAGED)
         given = inspect.signature(self._network.forward).parameters
@@ -63,6 +63,9 @@ class CausalLM:
         if "position_ids" not in given:
             raise self._refused("no position_ids", "positions that are given", "a node of a tree has that of its depth")
         self.row_shape = self._survey()
+        # NOTE: some releases of transformers leave bounds and sinks out where they do not attend plainly.
+        is_bounded = any(how.softcap is not None or how.sinks is not None for how in self._scores)
+        self.own_attention = "eager" if is_bounded else default
         self.kernels: Callable[[Window], Attend] | None = None
         if has_kernels and self._is_plain:
             from specsim.checkpoints.kernels import in_kernels
@@ -139,7 +142,7 @@ class CausalLM:
     @contextmanager
     def by_itself(self) -> Iterator[Any]:
         """Yield the network with its own attention, as transformers run it."""
-        self._network.set_attn_implementation(self._own_attention)
+        self._network.set_attn_implementation(self.own_attention)
         try:
             yield self._network
         finally:

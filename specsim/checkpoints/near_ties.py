@@ -90,7 +90,9 @@ class Judge:
     @cached_property
     def _exact(self) -> Any:
         wider = torch.float64 if self.model.dtype is torch.float32 else torch.float32
-        return load_network(self.model.folder, self.model.device, wider)
+        network = load_network(self.model.folder, self.model.device, wider)
+        network.set_attn_implementation(self.model.own_attention)
+        return network
 
     def distances(self, prompt: Sequence[int], output: Sequence[int]) -> tuple[Tensor, float]:
         """Return how far every exact logit of an output is below the best [place, vocab], and what rounding explains.

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 pytest.importorskip("transformers", reason="checkpoints need the extra models")
 
@@ -61,6 +62,19 @@ def test_prompts_of_a_file_are_decoded_without_loss(simulate, folders, options, 
     assert (report["lossless"], report["worker"], report["dtype"]) == (True, worker, "float32")
     assert [one["prompt_tokens"] for one in report["meta_info"]] == [8, 7, 3]
     assert report["near_ties"] == {"count": 0, "largest_margin": 0.0, "allowed": None}
+
+
+def test_outputs_end_where_generate_ends_them(simulate, folders):
+    prompt = torch.tensor([[3, 1, 4]])
+    network = save_checkpoint(folders / "ending", config_of(LLAMA), seed=1)
+    whole = network.generate(prompt, max_new_tokens=8, do_sample=False)[0, 3:].tolist()
+    (folders / "ending" / "generation_config.json").write_text(json.dumps({"eos_token_id": [31, whole[2]]}))
+    ended = network.generate(prompt, max_new_tokens=8, do_sample=False, eos_token_id=[31, whole[2]])[0, 3:].tolist()
+    (folders / "one.jsonl").write_text('{"token_ids": [3, 1, 4]}')
+    got = simulate("--draft", "hf:draft", "--prompts", folders / "one.jsonl", "--json", model="ending")
+    (one,) = figures(got)["meta_info"]
+    assert one["completion_tokens"] == len(ended) < len(whole)
+    assert one["finish_reason"] == {"type": "stop_token", "matched": ended[-1]}
 
 
 def test_prompts_are_cut_out_of_a_text_by_its_tokens(simulate, tmp_path):
