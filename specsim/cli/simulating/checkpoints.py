@@ -27,7 +27,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 ALGORITHMS = ("STANDALONE", "NGRAM", "EAGLE", "EAGLE3")
 """The algorithms that checkpoints draft by: with a draft of their own kind, with none, and with a head."""
 
-OF_BYTES = ("eos_token", "stops", "stop_tokens", "biases", "bad_words")
+OF_BYTES = ("corpora", "eos_token", "stops", "stop_tokens", "biases", "bad_words")
 OF_TOYS = ("agreement", "pool", "draft_pool", "recurrent", "multi_layer", "drafter")
 EXACT = (
     "lockstep",
