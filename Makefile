@@ -1,4 +1,4 @@
-# check, test, lint, generate and bench are all there is to know; each sets up .venv when it is missing or stale.
+# check, test, lint, generate, docs and bench are all there is to know; each sets up .venv when it is missing or stale.
 PYTHON ?= python3
 EXAMPLES ?= 40
 JOBS ?= 2
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: check test lint generate bench faults
+.PHONY: check test lint generate docs bench faults
 
 check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
@@ -26,11 +26,16 @@ lint: $(STAMP)
 generate: $(STAMP)
 	$(BIN)/python -m specsim.operations.derived.stub
 	$(BIN)/python -m specsim.conformance.stub
-	$(BIN)/python -m specsim.validation.page > docs/operations.md
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
-	$(BIN)/python -m specsim.properties.suite.conformance.page > docs/properties.md
+	$(BIN)/python -m specsim.properties.suite.pages docs
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
 	$(BIN)/python -m specsim.engines.page docs/engines.md
+
+# The site, in build/site. Whatever Sphinx warns of is an error, and no page may ask the network for anything.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/site
+	$(BIN)/python -m specsim.properties.suite.live docs/live build/site/live
+	$(BIN)/python -m tests.site build/site
 
 # The whole attack: calls, modules, documents, interrupts and surroundings that are wrong. Every attack runs, which takes
 # an hour, and it fails if anything was mishandled.
@@ -49,3 +54,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
 	touch $(STAMP)
+
+$(VENV)/docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	touch $@

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from specsim.gpu.launching import library
 from specsim.operations import MODEL_TABLE, RECORDS
 
 for _name, _record in RECORDS.items():
@@ -11,3 +12,5 @@ for _name, _record in RECORDS.items():
         globals()[_name] = vars(_module)[_name]
 
 __all__ = [name for name in RECORDS if name in globals()]
+
+library.register({name: globals()[name] for name in __all__})

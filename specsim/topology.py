@@ -10,7 +10,7 @@
 └─ 2
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.pictures.tree import Node, draw_tree
 from specsim.rejection import Reason, SpecRejection
 
 NONE = -1
@@ -36,6 +37,10 @@ BECAUSE = {
     Reason.SHARED_NODE: "a node hangs in one place, and node 0 in none",
 }
 """Why a link that makes a tree none is refused."""
+
+
+def _numbered(node: int, parent: int | None) -> Node:
+    return Node(f"node {node}", parent)
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,10 @@ class Topology:
     def __str__(self) -> str:
         return self.draw([str(node) for node in range(len(self))])
 
+    def _repr_svg_(self) -> str:
+        """Return the tree as SVG, which notebooks show."""
+        return draw_tree(self.nodes(), f"tree of {len(self)} nodes")
+
     @cached_property
     def parents(self) -> tuple[int, ...]:
         """The parent of each node, -1 for a root."""
@@ -148,6 +157,27 @@ class Topology:
         seen = [(node, above) for node, path in enumerate(self.paths) for above in path]
         visible[tuple(np.array(seen, dtype=np.int64).reshape(-1, 2).T)] = True
         return visible
+
+    @cached_property
+    def in_order(self) -> tuple[int, ...]:
+        """The nodes, parents before their children and siblings in their order; other roots follow node 0."""
+        waiting = [node for node, parent in enumerate(self.parents) if parent == NONE][::-1]
+        order = []
+        while waiting:
+            order.append(waiting.pop())
+            waiting += reversed(self.children[order[-1]])
+        return tuple(order)
+
+    def nodes(self, describe: Callable[[int, int | None], Node] = _numbered) -> list[Node]:
+        """Return the nodes in order as pictures take them.
+
+        Parameters
+        ----------
+        describe : callable
+            Takes a node and the place of its parent in that order, None for a root; returns what the picture shows.
+        """
+        places = {node: place for place, node in enumerate(self.in_order)}
+        return [describe(node, places.get(self.parents[node])) for node in self.in_order]
 
     def path_to(self, node: int) -> list[int]:
         """Return the nodes from the root down to a node, both included."""

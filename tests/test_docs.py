@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.cli.main import main
 from specsim.conformance.page import page as host_page
+from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.properties.mutants import all_mutants
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.page import KINDS
-from specsim.properties.suite.conformance.page import page as properties_page
 from specsim.properties.suite.hunt.kills import read_kills
 from specsim.properties.suite.hunt.page import page as mutants_page
-from specsim.validation.page import page
+from specsim.properties.suite.pages import anchor_of, written
+from specsim.properties.suite.statements import KINDS
 
 ROOT = Path(__file__).parents[1]
 KILLS = ROOT / "tests" / "properties" / "mutants" / "kills.json"
@@ -26,6 +26,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
 WORDS_A_MINUTE = 240
 """How fast prose is read; code goes slower, and who only wants the job needs the first third of the first page."""
 DEFINED = {"per_step_draft_out_cache_loc", "fill_bonus_tokens", "fill_accept_out_cache_loc"}
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -101,25 +102,55 @@ def test_a_function_of_the_host_is_judged_as_its_page_shows(specsim, tmp_path, p
     assert re.sub(r"\d+", "#", printed) == re.sub(r"\d+", "#", shown)
 
 
+def test_the_fault_of_the_tutorial_is_reported_in_the_same_words(specsim, tmp_path):
+    """The case itself is another one with other releases, and with other modules loaded."""
+    text = (ROOT / "docs" / "tutorial.md").read_text()
+    (line,) = re.findall(r"^\$ specsim (check one_coin .*)$", text, re.MULTILINE)
+    (shown,) = re.findall(r"^```\n(FAILURE of .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    shutil.copy(EXAMPLE.with_name("one_coin.py"), tmp_path)
+    got = specsim(*line.split())
+    assert got.exit_code == 1, got.output
+    (printed,) = re.findall(r"^(FAILURE of .*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
+    words_of_printed, words_of_shown = (
+        list(dict.fromkeys(" ".join(re.findall(r"[A-Za-z_]{3,}", one)) for one in report.splitlines()))
+        for report in (re.sub(r"-[0-9a-f]{16}(?=\.json)", "", printed), shown)
+    )
+    assert words_of_printed == words_of_shown
+
+
+def test_the_fault_of_the_tutorial_is_mended_as_it_says(specsim, tmp_path):
+    faulty = EXAMPLE.with_name("one_coin.py").read_text()
+    mended = faulty.replace("                coin = uniform_samples[place]\n", "")
+    *_, line = blocks_of("tutorial.md")
+    mended = re.sub(r"^    return int\(np.searchsorted.*\n", line, mended, flags=re.MULTILINE)
+    (tmp_path / "one_coin.py").write_text(mended)
+    got = specsim("check", "one_coin", "--seed", "1", "--operation", "chain_speculative_sampling", *QUICK_LOOK)
+    assert got.exit_code == 0, got.output
+
+
 def without_what_is_drawn(report):
     """Leave tokens and names of cases open, which another release of Hypothesis draws otherwise."""
     report = re.sub(r"\d+(?=[],] | -> )|(?<=-> )\d+|(?<= \[\[)[-\d, ]+", "#", report)
     return re.sub(r"replay \S+.*", "replay", report)
 
 
-def test_the_page_of_operations_is_that_of_the_table():
-    written = (ROOT / "docs" / "operations.md").read_text()
-    assert written == page(), "run: python -m specsim.validation.page > docs/operations.md"
+def test_the_pages_of_the_reference_are_those_of_the_tables():
+    pages = written(ROOT / "docs")
+    assert len(pages) > 30
+    stale = [path.name for path, text in pages.items() if text != path.read_text()]
+    assert not stale, "run: python -m specsim.properties.suite.pages docs"
+
+
+def test_every_operation_stands_on_a_page_of_its_own_group():
+    for name, record in RECORDS.items():
+        page = "models" if name in MODEL_TABLE else record.group
+        text = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+        assert f"<!-- {name}: begin, written by make generate -->" in text
 
 
 def test_the_page_of_host_functions_is_that_of_the_catalogue():
     written = (ROOT / "docs" / "host-functions.md").read_text()
     assert written == host_page(), "run: python -m specsim.conformance.page > docs/host-functions.md"
-
-
-def test_the_page_of_properties_is_that_of_the_catalogue():
-    written = (ROOT / "docs" / "properties.md").read_text()
-    assert written == properties_page(), "run: python -m specsim.properties.suite.conformance.page > docs/properties.md"
 
 
 def test_every_number_of_a_property_is_explained():
@@ -182,5 +213,16 @@ def test_links_lead_somewhere():
         for path in PAGES
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
         if not (path.parent / target).exists()
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_links_lead_to_headings():
+    headings = {path: {anchor_of(one) for one in HEADING.findall(path.read_text())} for path in PAGES}
+    broken = [
+        f"{path.relative_to(ROOT)} links to {target}#{anchor}"
+        for path in PAGES
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", path.read_text())
+        if anchor not in headings.get((path.parent / target).resolve() if target else path, {anchor})
     ]
     assert not broken, "\n".join(broken)

@@ -19,8 +19,8 @@ from tests.installed import install
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
-GENERATED = {"operations.md", "host-functions.md", "properties.md", "algorithms.md"}
-FORMULAS = {"semantics.md": "its blocks are formulas and numbers, which tests/worked_examples computes"}
+GENERATED = {"host-functions.md", "algorithms.md"}
+FORMULAS = {"reference": "its blocks are formulas and numbers, which tests/worked_examples computes"}
 BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(\$ |specsim |python |make |eval |PYTHONPATH=)")
 PICTURES = {"mermaid": "a picture, which tests/quality compares with the sources"}
@@ -46,12 +46,14 @@ SHOWN = {
     ("soak.md", 6): "what a failure looks like",
     ("stages.md", 2): "what the command before it prints; tests/test_docs.py compares it",
     ("stages.md", 3): "what a failure looks like",
+    ("tutorial.md", 2): "what the command before it prints; tests/test_docs.py compares it",
 }
 """Blocks that do not run, by page and number, and what they are."""
 
 CANNOT_RUN = {
     "make ": "it runs this suite",
     "python -m pip ": "tests/installed.py runs these lines, which stand in the workflow too",
+    "python -m tests.gpu.launching.inside_torch": "needs a GPU; tests/gpu/launching/test_library.py checks the same",
     "python -m zipfile": "it unpacks a download",
     "specsim check specsim.engines.sglang": "needs SGLang; tests/specsim/engines run the adapter",
     "PYTHONPATH=site ": "needs a download of SGLang",
@@ -68,9 +70,14 @@ CANNOT_RUN = {
 """Commands that do not run here, by how they begin, and why."""
 
 RUN_ELSEWHERE = {
+    "g++ ": "tests/test_any_language.py builds the engine",
+    "./engine": "tests/test_any_language.py runs the engine",
+    "specsim check --command ./engine": "tests/test_any_language.py checks the engine",
+    "specsim vectors": "tests/cli/test_vectors.py writes some, tests/test_any_language.py those of the engine",
     "specsim check my_kernels": "tests/test_docs.py checks the example",
     "specsim check one_short": "tests/test_docs.py compares what it prints",
     "specsim check base_rows": "tests/test_docs.py compares what it prints",
+    "specsim check one_coin": "tests/test_docs.py compares what it prints",
     "specsim check drawn_token": "tests/test_docs.py compares what it prints",
     "specsim check untrimmed_stage": "tests/test_docs.py compares what it prints",
     "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
@@ -78,6 +85,7 @@ RUN_ELSEWHERE = {
     "specsim simulate --model hf:": "tests/cli/simulate/test_simulate_checkpoints.py makes checkpoints for it",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
     "specsim soak --steps 20000": ".ci/run runs 8,000 steps of it",
+    "specsim show specsim-cases/": "tests/cli/test_pictures.py draws a case",
     "specsim check my_worker": "tests/cli/check/test_workers_alone.py checks it with every property",
     "specsim check my_scheduler": "tests/cli/check/test_workers_alone.py checks it with every property",
     "specsim check my_drafter": "tests/cli/check/test_workers_alone.py checks it with every property",
@@ -101,6 +109,7 @@ QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-m
     ("drawn-drafts.md", 0),
     ("schedules.md", 0),
     ("stages.md", 0),
+    ("tutorial.md", 0),
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
     ("whole-runs.md", 4),
@@ -129,13 +138,14 @@ def serve(count):
 CANNOT_EXECUTE = {
     ("bring-your-model.md", 3): "tests/test_docs.py runs it, and compares what it prints",
     ("findings.md", 0): "needs transformers; its finding is raised where that is installed",
+    ("tutorial.md", 3): "tests/test_docs.py puts it in its place, and checks what is then there",
     ("fuzzing.md", 0): "needs atheris, and runs for ever; .ci/run fuzzes with it",
 }
 
 
 def pages():
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if page.name not in GENERATED | FORMULAS.keys()]
+    return [page for page in found if page.name not in GENERATED and page.parent.name not in FORMULAS]
 
 
 def blocks():

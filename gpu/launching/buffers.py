@@ -19,8 +19,8 @@ DTYPES: dict[str, torch.dtype] = {
 }
 """Element types by their names in the table."""
 
-ANYWHERE = replace(TENSORS, is_reachable=lambda place: True, memory=None)
-"""Arrays that no kernel touches."""
+ANYWHERE = replace(TENSORS, is_reachable=lambda place: True, memory=None, symbols=(torch.SymInt,))
+"""Arrays that no kernel touches, such as those of a trace."""
 
 
 class Call(NamedTuple):
@@ -124,7 +124,7 @@ def poison(fresh: Sequence[Any], pattern: int | None) -> None:
     if pattern is None:
         return
     for tensor in fresh:
-        if tensor is not None and tensor.numel() and not tensor.is_meta:
+        if tensor.__class__ is torch.Tensor and tensor.numel() and not tensor.is_meta:
             tensor.view(torch.uint8).fill_(pattern & 1 if tensor.dtype is torch.bool else pattern)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
-from specsim.assertion import require, require_kind, require_present
+from specsim.assertion import require as require
+from specsim.assertion import require_kind as require_kind
+from specsim.assertion import require_present as require_present
 from specsim.conformance.backend import Backend
 from specsim.contracts.contract import ArraySpec
 from specsim.contracts.rounding import is_rounded
@@ -24,30 +26,6 @@ from specsim.validation.checking import check_call
 Case = dict[str, Any]
 Array = NDArray[Any]
 Counts = Mapping[str, Sequence[int]]
-
-__all__ = [
-    "Array",
-    "Case",
-    "arrangements",
-    "batch_of",
-    "block",
-    "cut",
-    "for_each",
-    "joined",
-    "outcome_of",
-    "outputs_of",
-    "refuses",
-    "require",
-    "require_equal",
-    "require_kind",
-    "require_one_by_one",
-    "require_present",
-    "require_rounded",
-    "state",
-    "states",
-    "states_of_runs",
-    "take_blocks",
-]
 
 
 def for_each(law: Callable[[Backend, Any], None]) -> Callable[[Backend, Sequence[Any]], None]:

@@ -254,11 +254,9 @@ def play_chains(
     """Run drafts of several scenes in one ragged batch, each once a row of its coins."""
     counts = [len(rows) for rows in coins]
     padded = [np.pad(rows[:, :-1], ((0, 0), (0, one.num_padding))) for one, rows in zip(scenes, coins, strict=True)]
-    case = {
-        **chain_case(scenes, drafts, counts),
-        "uniform_samples": np.concatenate([rows.reshape(-1) for rows in padded]),
-        "uniform_samples_for_final_sampling": np.concatenate([rows[:, -1] for rows in coins]),
-    }
+    uniform = np.concatenate([rows.reshape(-1) for rows in padded])
+    final = {"uniform_samples_for_final_sampling": np.concatenate([rows[:, -1] for rows in coins])}
+    case = {**chain_case(scenes, drafts, counts), "uniform_samples": uniform, **final}
     return split(emitted_in_rows(backend.run(sampler, case).outputs), counts)
 
 

@@ -30,35 +30,19 @@ class Reuse:
         return f"row used again after {self.end}, {self.place}"
 
 
-@dataclass(frozen=True)
-class Continued:
-    """A text that goes on from what a prefix cache keeps of its output, after one end, on a worker by its name."""
-
-    end: End
-    worker: str
-
-    def __str__(self) -> str:
-        return f"cached output read again after {self.end}, {self.worker}"
+def continued(end: End, worker: str) -> str:
+    """Tag a text that goes on from what a prefix cache keeps of its output, after one end, on a worker by its name."""
+    return f"cached output read again after {end}, {worker}"
 
 
-@dataclass(frozen=True)
-class RowOfWorker:
-    """A row that is used again on a worker by its name."""
-
-    worker: str
-
-    def __str__(self) -> str:
-        return f"row used again, {self.worker}"
+def row_of_worker(worker: str) -> str:
+    """Tag a row that is used again on a worker by its name."""
+    return f"row used again, {worker}"
 
 
-@dataclass(frozen=True)
-class WiderThanTheFirst:
-    """A full batch that drafts more than the first iteration did, on a worker by its name."""
-
-    worker: str
-
-    def __str__(self) -> str:
-        return f"full batch wider than the first, {self.worker}"
+def wider_than_the_first(worker: str) -> str:
+    """Tag a full batch that drafts more than the first iteration did, on a worker by its name."""
+    return f"full batch wider than the first, {worker}"
 
 
 def all_reuses() -> tuple[Reuse, ...]:

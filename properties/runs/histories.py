@@ -31,12 +31,8 @@ def asking(scenario: Scenario) -> Scenario:
     if scenario.room.shuffle_seed % ONE_IN:
         return scenario
     pairs = zip(scenario.arrivals, cycle(ASKED), strict=False)
-    return scenario.having(
-        arrivals=tuple(
-            replace(one, top_logprobs=top_logprobs, returns_hidden_states=is_handed)
-            for one, (top_logprobs, is_handed) in pairs
-        )
-    )
+    asked = [replace(one, top_logprobs=count, returns_hidden_states=is_handed) for one, (count, is_handed) in pairs]
+    return scenario.having(arrivals=tuple(asked))
 
 
 def configurations(max_topk: int = 4, max_steps: int = 4, max_nodes: int = 12) -> SearchStrategy[SpecConfig]:
@@ -67,35 +63,22 @@ def models(draw: st.DrawFn) -> HashModel:
 def arrivals(draw: st.DrawFn) -> Arrival:
     """Draw one request, and how many steps it comes after the one before; every token may be its EOS."""
     prompt = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=6))
-    return Arrival(
-        prompt=tuple(prompt),
-        max_new_tokens=draw(st.integers(1, 9)),
-        eos_token=draw(st.one_of(st.none(), st.integers(0, VOCABULARY - 1))),
-        step=draw(st.integers(0, 2)),
-    )
+    max_new_tokens, eos_token = draw(st.integers(1, 9)), draw(st.one_of(st.none(), st.integers(0, VOCABULARY - 1)))
+    return Arrival(tuple(prompt), max_new_tokens, eos_token, draw(st.integers(0, 2)))
 
 
 def automata() -> SearchStrategy[Automaton]:
     """Draw a grammar that forbids some tokens and may end."""
-    return st.builds(
-        partial(Automaton, VOCABULARY),
-        num_states=st.integers(2, 4),
-        density=st.sampled_from((0.5, 0.75, 0.75)),
-        one_in=st.sampled_from((8, 1000)),
-        seed=st.integers(0, 2**32 - 1),
-    )
+    density, one_in = st.sampled_from((0.5, 0.75, 0.75)), st.sampled_from((8, 1000))
+    return st.builds(partial(Automaton, VOCABULARY), st.integers(2, 4), density, one_in, st.integers(0, 2**32 - 1))
 
 
 @composite
 def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
     """Draw a run; batches are often smaller than the number of requests, so that rows and slots change owners."""
-    return scenario_of(
-        draw(configurations()),
-        draw(models()),
-        one_after_another(draw(st.lists(arrivals(), min_size=1, max_size=max_requests))),
-        max_batch=draw(st.integers(1, 3)),
-        shuffle_seed=draw(st.integers(0, 2**16)),
-    )
+    config, model = draw(configurations()), draw(models())
+    asked = one_after_another(draw(st.lists(arrivals(), min_size=1, max_size=max_requests)))
+    return scenario_of(config, model, asked, draw(st.integers(1, 3)), draw(st.integers(0, 2**16)))
 
 
 def one_after_another(asked: Sequence[Arrival]) -> tuple[Arrival, ...]:

@@ -1,4 +1,4 @@
-"""What the KV of a text has to be, as arrays that grow with it."""
+"""What a worker has to hold of a text: its KV, its recurrent state, and what starts the next drafts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,63 +8,17 @@ import numpy as np
 
 from specsim.assertion import require
 from specsim.conformance.arrays import Array
-from specsim.hashing import digest
 from specsim.phases import DflashDraftInput, DraftInput
 from specsim.properties.runs.play import loop_on
+from specsim.properties.runs.tags import ExpectedTags, check_window_tags
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
 from specsim.simulation.models import pool_kinds
-from specsim.simulation.models.ground_truth import Prefix, heard
-from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import PromptChunk, Request
 
 POOLS = ("target_kv", "draft_kv")
-
-
-class ExpectedTags:
-    """The tags of a text, int64 [buffer, position, word] of the target and of the draft; the text only grows."""
-
-    def __init__(self, model: HashModel, width: int) -> None:
-        layers = (model.num_target_layers, model.num_draft_layers)
-        self.kinds = (model.target_pool, model.draft_pool)
-        self._model, self._prefix = model, Prefix(model)
-        self._draft_folds = [0] * model.num_draft_layers
-        self._num_known = 0
-        self.tags = [np.zeros((2 * count, width, pool_kinds.TAG_WORDS), dtype=np.int64) for count in layers]
-
-    @property
-    def folds(self) -> list[int]:
-        """What the layers of the target have added up over all that is known."""
-        return self._prefix.folds
-
-    def heard(self, text: Sequence[int]) -> list[int]:
-        """Return a text as the target hears it."""
-        return [heard(self._model, token, position) for position, token in enumerate(text)]
-
-    def grow(self, text: Sequence[int]) -> None:
-        """Add what a text has beyond what is known; its last token has no entry, but the draft's last one read it."""
-        for position in range(self._num_known, len(text) - 1):
-            self._add(position, text[position], text[position + 1])
-        self._num_known = max(self._num_known, len(text) - 1)
-
-    def _add(self, position: int, token: int, following: int) -> None:
-        target, draft = self.tags
-        prefix = self._prefix
-        token = heard(self._model, token, position)
-        prefix.append(token)
-        for layer in range(len(prefix.folds)):
-            context = 0 if layer == 0 else prefix.folds[layer - 1]
-            for component in (2 * layer, 2 * layer + 1):
-                target[component, position] = (position, token, context, component)
-        context = digest([*prefix.folds, prefix.context_word])
-        for layer in range(len(self._draft_folds)):
-            for component in (2 * layer, 2 * layer + 1):
-                entry = [position, following, context, component]
-                draft[component, position] = entry
-                self._draft_folds[layer] += digest(entry)
-            context = self._draft_folds[layer] & 0xFFFFFFFF
 
 
 def check_contents(
@@ -110,17 +64,8 @@ def check_window(
 
     Where writes may be queued, the worker perhaps does not know yet which SWA slots these have.
     """
-    if memory.swa is None or "full_to_swa" not in state:
-        return
-    reported, window = memory.swa.swa_slots(request.slots), memory.window
-    for position in range(max(0, request.num_committed - window + 1), request.num_committed):
-        what = f"request {request.request_id} at {position}"
-        there = reported[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
-        require(there == reported[position] > 0, f"SWA slot of {what}", there, reported[position] or "one")
-        for component, buffer in enumerate(state["swa_kv"]):
-            got = buffer[reported[position]].tolist()
-            wanted = [position, expected.heard(request.fill)[position], 0, pool_kinds.SWA_COMPONENT + component]
-            require(got == wanted, f"swa_kv[{component}] of {what}", got, wanted)
+    if memory.swa is not None and "full_to_swa" in state:
+        check_window_tags(state, request, memory, is_queued, expected.heard(request.fill))
 
 
 class Fresh:

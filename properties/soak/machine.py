@@ -9,6 +9,7 @@ from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
 from specsim.properties.runs.scenario import Arrival
+from specsim.properties.runs.tags import ExpectedTags
 from specsim.properties.soak import contents
 from specsim.properties.soak.alone import Drafts, started_from
 from specsim.properties.soak.neighbour import Neighbour
@@ -64,7 +65,7 @@ class Machine:
         if self.padding is not None:
             padded_model_of(self.engine.worker).agree = self.padding
         self.neighbour = Neighbour(subject, self.sides.setup, self.reach) if setup.is_ranked else None
-        self._expected: dict[int, contents.ExpectedTags] = {}
+        self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
         self.has_own_drafts = subject.has_own_drafts(setup)
         self._fresh = {} if self.has_own_drafts else {setup.drafting.sizes: contents.Fresh(setup)}
@@ -259,7 +260,7 @@ class Machine:
             return
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
-            expected = self._expected.setdefault(number, contents.ExpectedTags(self.setup.model, width))
+            expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
             contents.check_contents(
                 state, request, expected, self.setup.drafter.has_known_tags and not self.has_own_drafts
             )

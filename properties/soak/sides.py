@@ -150,13 +150,9 @@ class Sides:
 
 def engine_around(worker: Worker, setup: Setup, subject: Subject, observer: Observer = ignore) -> Engine:
     """Return an engine of a setup around a worker, with the functions and the scheduler of what is tried."""
-    return Play(
-        setup,
-        operations=None if subject.is_reference else parts_of(subject.backend),
-        worker=worker,
-        observer=observer,
-        make_scheduler=subject.backend.make_scheduler(Scheduler),
-    ).engine
+    operations = None if subject.is_reference else parts_of(subject.backend)
+    make_scheduler = subject.backend.make_scheduler(Scheduler)
+    return Play(setup, operations=operations, worker=worker, observer=observer, make_scheduler=make_scheduler).engine
 
 
 def _require_none(divergence: Divergence | None) -> None:

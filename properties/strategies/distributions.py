@@ -49,14 +49,9 @@ def chances(is_table: bool = False) -> SearchStrategy[Chance]:
 
     For the table of boundaries rows are exact, coins lie on boundaries, and thresholds are often below 1.
     """
-    return st.builds(
-        Chance,
-        st.sampled_from(EXACT_ROWS if is_table else ROWS),
-        st.sampled_from(GUIDES),
-        st.sampled_from(TABLE_COINS if is_table else COINS),
-        thresholds(2 if is_table else 5),
-        bulk(),
-    )
+    rows, coins = (EXACT_ROWS, TABLE_COINS) if is_table else (ROWS, COINS)
+    drawn = (st.sampled_from(rows), st.sampled_from(GUIDES), st.sampled_from(coins))
+    return st.builds(Chance, *drawn, thresholds(2 if is_table else 5), bulk())
 
 
 @made_once

@@ -46,13 +46,9 @@ def filters(greedy_one_in: int = 4) -> SearchStrategy[Filters]:
 @made_once
 def cutting_filters() -> SearchStrategy[Filters]:
     """Return a strategy of sampling parameters whose filters all cut, so that their order shows."""
-    return st.builds(
-        Filters,
-        st.sampled_from(CUTTING_TEMPERATURES),
-        st.sampled_from((2, 3, 5, 2**30)),
-        st.sampled_from((0.9, 0.7, 0.5)),
-        st.sampled_from((0.0, 0.05, 0.3, 0.5, 0.75)),
-    )
+    temperatures, top_k = st.sampled_from(CUTTING_TEMPERATURES), st.sampled_from((2, 3, 5, 2**30))
+    top_p, min_p = st.sampled_from((0.9, 0.7, 0.5)), st.sampled_from((0.0, 0.05, 0.3, 0.5, 0.75))
+    return st.builds(Filters, temperatures, top_k, top_p, min_p)
 
 
 def filters_of(requests: Sequence[Filters | SamplingParameters]) -> Arguments:

@@ -208,14 +208,9 @@ def chain_scenes(
     """Draw a chain of no to four drafts; ``is_certain`` fixes whether its drafts were drawn."""
     vocab = draw(st.sampled_from(VOCABULARIES)) if vocab_size is None else vocab_size
     kinds = [kind for kind in PROPOSALS if is_certain is None or (kind == "certain") == is_certain]
-    return make_chain(
-        draw(bulk()),
-        draw(st.integers(0, min(longest_chain(vocab), most_drafts))),
-        vocab,
-        draw(st.sampled_from(ROW_KINDS)),
-        draw(st.sampled_from(kinds)),
-        draw(st.sampled_from((0, 0, 1))),
-    )
+    source, num_drafts = draw(bulk()), draw(st.integers(0, min(longest_chain(vocab), most_drafts)))
+    kind, proposal = draw(st.sampled_from(ROW_KINDS)), draw(st.sampled_from(kinds))
+    return make_chain(source, num_drafts, vocab, kind, proposal, draw(st.sampled_from((0, 0, 1))))
 
 
 @composite

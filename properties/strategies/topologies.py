@@ -148,7 +148,7 @@ def request_rows(source: Bulk, num_requests: int, width: int, page_size: int = 1
     return req_pool_indices.astype(np.int64), req_to_token
 
 
-def mapped(rows: tuple[Array, Array], lengths: Sequence[int], dtype: Any) -> Arguments:
+def mapped(rows: tuple[Array, Array], lengths: Sequence[int] | Array, dtype: Any) -> Arguments:
     """Return what operations on rows of the map take: the row of each request, the map, and committed lengths."""
     return {"req_pool_indices": rows[0], "req_to_token": rows[1], "seq_lens": np.array(lengths, dtype=dtype)}
 

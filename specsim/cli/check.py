@@ -34,6 +34,7 @@ from specsim.cli.isolation import (
     bounded_jobs,
     options_of,
     prepare,
+    with_command,
     with_limits,
     with_sizes,
     workers,
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("implementation", default=OURS, metavar="[IMPL]", shell_complete=complete_modules)
+@click.argument("implementation", required=False, metavar="[IMPL]", shell_complete=complete_modules)
+@with_command
 @click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
 @click.option(
     "--profile",
@@ -118,7 +120,7 @@ if TYPE_CHECKING:
     help="Folder that failing cases are written to.",
 )
 def check(
-    implementation: str,
+    implementation: str | None,
     seed: int | None,
     profile: str | None,
     examples: int | None,
@@ -147,8 +149,9 @@ def check(
     IMPL is named like an import, specsim.gpu by default. It defines functions with the names and parameters of the
     operations, on NumPy arrays or, if it says ARRAYS = "torch", on tensors. What it does not define is reported as
     missing and does not count against it. It runs in processes of its own: a function that crashes,
-    hangs or takes too much memory fails, and the run goes on.
+    hangs or takes too much memory fails, and the run goes on. A program in any language is checked by --command.
     """
+    implementation = implementation or OURS
     started, computed = time.monotonic(), time.process_time()
     notice(f"importing {implementation} …")
     need_suite()

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import click
 
-from specsim.cli.output import Exit, Failed, remark
+from specsim.cli.output import Failed, require_writable, write_file
 from specsim.conformance.plain_text import printable, shown
 
 PATH = click.Path(path_type=Path, dir_okay=False)
@@ -95,20 +95,14 @@ class CiFiles:
             USAGE.
         """
         for option, path in (("--junit", self.junit), ("--summary", self.summary)):
-            try:
-                if path is not None:
-                    path.open("a").close()
-            except OSError as error:
-                raise Failed(f"{option} {path}: {error.strerror}", Exit.USAGE) from error
+            if path is not None:
+                require_writable(option, path)
 
     def write(self, ended: Ended) -> None:
         """Write the results of a run; a file that cannot be written any more is named on stderr."""
         for option, path, text_of in (("--junit", self.junit, junit_of), ("--summary", self.summary, summary_of)):
-            try:
-                if path is not None:
-                    path.write_text(text_of(ended.with_verdict()), "utf-8", "backslashreplace")
-            except OSError as error:
-                remark(f"{option} {path}: {error.strerror}; it is not written")
+            if path is not None:
+                write_file(option, path, text_of(ended.with_verdict()))
 
 
 def with_ci_files(command: Callable[..., None]) -> Callable[..., None]:

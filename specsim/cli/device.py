@@ -13,10 +13,12 @@ from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.backend import Backend, BackendUnavailable, load
 from specsim.conformance.isolation.heartbeat import is_watched
 from specsim.conformance.limits import BadLimits
+from specsim.conformance.piping.command import BadCommand, command_of
 from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing
 
 OURS = "specsim.gpu"
+OVER_A_PIPE = "the device of a command"
 STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
 
 
@@ -65,7 +67,7 @@ def load_implementation(name: str) -> Backend:
     Raises
     ------
     Failed
-        UNAVAILABLE: it does not import; USAGE: what it declares makes no sense.
+        UNAVAILABLE: it does not import; USAGE: what it declares, or what a command says, makes no sense.
     """
     choose_device_for(name)
     return import_implementation(name)
@@ -74,11 +76,15 @@ def load_implementation(name: str) -> Backend:
 def choose_device_for(name: str) -> str:
     """Return what kernels of an implementation will run on, as above; its own modules are not imported.
 
+    What a command runs on is its own affair.
+
     Raises
     ------
     Failed
         UNAVAILABLE: ours cannot run.
     """
+    if command_of(name) is not None:
+        return OVER_A_PIPE
     return need_device() if name == OURS or name.startswith(f"{OURS}.") else choose_device()
 
 
@@ -90,7 +96,7 @@ def import_implementation(name: str) -> Backend:
         return load(name)
     except BackendUnavailable as error:
         raise Failed(f"{error}", Exit.UNAVAILABLE) from error
-    except BadLimits as error:
+    except (BadLimits, BadCommand) as error:
         raise Failed(f"{error}", Exit.USAGE) from error
     except KeyboardInterrupt as interrupt:
         if not is_watched():

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from specsim.assertion import require_kind
-from specsim.cli.device import choose_device, import_implementation, load_implementation
+from specsim.cli.device import OVER_A_PIPE, choose_device_for, import_implementation, load_implementation
 from specsim.cli.output import Exit, Failed, aside, in_one_line, notice, remark
 from specsim.conformance.isolation.fork_client import warm_fork_server
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
 from specsim.conformance.isolation.process_limits import cores
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
+from specsim.conformance.piping.command import PREFIX
 from specsim.conformance.plain_text import printable, shown
 
 if TYPE_CHECKING:
@@ -78,6 +79,19 @@ START_TIMEOUT = click.option(
     type=SECONDS,
     help="Time limit of the import of IMPL, in seconds.",
 )
+
+
+def with_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--command`` to a command, which gets what is named in its place as ``implementation``, None for nothing."""
+
+    @functools.wraps(command)
+    def called(*, implementation: str | None, command_line: str | None, **others: Any) -> None:
+        if implementation is not None and command_line is not None:
+            raise Failed(f"--command is {command_line}, and {implementation} is another implementation", Exit.USAGE)
+        command(implementation=implementation if command_line is None else f"{PREFIX}{command_line}", **others)
+
+    over_a_pipe = "Call this program over a pipe, in the place of a module; no shell runs it."
+    return click.option("--command", "command_line", metavar="LINE", help=over_a_pipe)(called)
 
 
 def with_limits(command: Callable[..., None]) -> Callable[..., None]:
@@ -159,8 +173,8 @@ def prepare(implementation: str) -> dict[str, Any]:
         backend = load_implementation(implementation)
     except Failed as failed:
         return Unprepared(str(failed), failed.code).as_plain()
-    device = choose_device()
-    uses_gpu = device != "absent" and not device.startswith("CPU")
+    device = choose_device_for(implementation)
+    uses_gpu = device not in ("absent", OVER_A_PIPE) and not device.startswith("CPU")
     version = version_of(sys.modules[implementation])
     remarks = tuple(shown(str(remark)) for remark in vars(sys.modules[implementation]).get("REMARKS", ()))
     prepared = Prepared(

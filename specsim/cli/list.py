@@ -27,7 +27,7 @@ def _operations() -> Sequence[Row]:
 
 def _properties() -> Sequence[Row]:
     from specsim.properties.suite.catalogue import all_properties
-    from specsim.properties.suite.conformance.page import statement_of
+    from specsim.properties.suite.statements import statement_of
 
     return [{"name": one.name, "summary": statement_of(one).partition("\n")[0]} for one in all_properties()]
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -27,6 +28,7 @@ from rich.table import Column
 from specsim.cli import screen
 from specsim.cli.results import Results
 from specsim.cli.screen import Table
+from specsim.conformance.plain_text import shown_path
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -176,6 +178,30 @@ def announce(line: str) -> None:
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout."""
     click.echo(json.dumps(document, indent=2))
+
+
+def require_writable(option: str, path: Path) -> None:
+    """Check that a file can be written before anything is run.
+
+    Raises
+    ------
+    Failed
+        USAGE.
+    """
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise Failed(f"{option} {shown_path(path)}: {error.strerror}", Exit.USAGE) from error
+
+
+def write_file(option: str, path: Path, text: str) -> bool:
+    """Write a file after a run, and return whether it is written; the reason is on stderr if it is not."""
+    try:
+        path.write_text(text, "utf-8", "backslashreplace")
+    except OSError as error:
+        remark(f"{option} {shown_path(path)}: {error.strerror}; it is not written")
+        return False
+    return True
 
 
 def finish(code: Exit, summary: str = "") -> NoReturn:

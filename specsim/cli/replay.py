@@ -16,7 +16,7 @@ import msgspec
 
 from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
 from specsim.cli.device import OURS, load_implementation, need_suite
-from specsim.cli.isolation import replay_workers, with_limits
+from specsim.cli.isolation import replay_workers, with_command, with_limits
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
@@ -73,15 +73,16 @@ def with_implementation(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets them as ``against``."""
 
     @functools.wraps(command)
-    def called(*, named: str | None, is_from_case: bool, **others: object) -> None:
+    def called(*, implementation: str | None, is_from_case: bool, **others: object) -> None:
+        named = implementation
         if named is not None and is_from_case:
             raise Failed(f"--impl is {named}, and --implementation-from-case asks for another", Exit.USAGE)
         command(against=Against(named, is_from_case), **others)
 
-    trusting = "Import the module that each case names; only for cases that you trust."
+    trusting = "Import the module, or start the command, that each case names; only for cases that you trust."
     called = click.option("--implementation-from-case", "is_from_case", is_flag=True, help=trusting)(called)
     module = f"Replay against this module.  [default: {OURS}, or {REFERENCE} where that cannot run]"
-    return click.option("--impl", "named", metavar="MODULE", help=module)(called)
+    return click.option("--impl", "implementation", metavar="MODULE", help=module)(with_command(called))
 
 
 REPLAY, CAN_RUN = "specsim.cli.replay:replay_in_worker", "specsim.cli.replay:can_run"

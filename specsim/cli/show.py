@@ -11,13 +11,24 @@ import numpy as np
 
 import specsim
 from specsim.cli.names import complete_mutants, complete_properties
-from specsim.cli.output import EXIT_CODES, Exit, Failed, plain_table, print_table, say
+from specsim.cli.output import (
+    EXIT_CODES,
+    Exit,
+    Failed,
+    finish,
+    plain_table,
+    print_table,
+    require_writable,
+    say,
+    write_file,
+)
 from specsim.cli.screen import Table
 from specsim.cli.suite import Place, print_fault, print_law, print_suite
 from specsim.conformance.cases import read_case
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
 from specsim.conformance.drawing import draw_requests, strides_of
 from specsim.conformance.page import signature_of, summary_of
+from specsim.conformance.pictures import draw_case
 from specsim.conformance.plain_text import shown
 from specsim.operations.derived.page import describe_requirement, rows_of
 from specsim.operations.record import Operation
@@ -32,7 +43,10 @@ LAYERS = ("reference", "gpu", "gpu/kernels", "properties/operations")
 @click.argument("subject", metavar="[OP|CASE]", required=False)
 @click.option("--law", metavar="NAME", shell_complete=complete_properties, help="Print this property in full.")
 @click.option("--fault", metavar="NAME", shell_complete=complete_mutants, help="Print this mutant in full.")
-def show(subject: str | None, law: str | None, fault: str | None) -> None:
+@click.option(
+    "--svg", type=click.Path(path_type=Path, readable=False), metavar="FILE", help="Write a picture of the case, too."
+)
+def show(subject: str | None, law: str | None, fault: str | None, svg: Path | None) -> None:
     """Print an operation with its laws, faults and tests, or draw a case file.
 
     Of an operation, print its contract first; of a host function, what it takes and returns, and where it is written.
@@ -41,6 +55,8 @@ def show(subject: str | None, law: str | None, fault: str | None) -> None:
     """
     if sum(one is not None for one in (subject, law, fault)) != 1:
         raise Failed("show takes one of these: an operation, a case file, --law NAME or --fault NAME", Exit.USAGE)
+    if svg is not None and (subject is None or subject in CATALOGUE):
+        raise Failed("--svg draws a case file, and none is given", Exit.USAGE)
     if law is not None:
         print_law(law)
     elif fault is not None:
@@ -48,7 +64,7 @@ def show(subject: str | None, law: str | None, fault: str | None) -> None:
     elif subject in CATALOGUE:
         _show_callable(CATALOGUE[subject])
     elif subject is not None and (Path(subject).exists() or Path(subject).suffix == ".json"):
-        _show_case(Path(subject))
+        _show_case(Path(subject), svg)
     else:
         raise Failed(f"{subject} is neither an operation nor a case file{unknown_name(str(subject))}", Exit.USAGE)
 
@@ -80,8 +96,12 @@ def _show_contract(operation: Operation) -> None:
         say(f"Must hold: {rule.in_words()}")
 
 
-def _show_case(path: Path) -> None:
+def _show_case(path: Path, svg: Path | None) -> None:
     case = read_case(path)
+    if svg is not None:
+        require_writable("--svg", svg)
+        if not write_file("--svg", svg, draw_case(case)):
+            finish(Exit.USAGE)
     say(f"{case.operation}  case {case.id}, found by {case.property_name}")
     say(f"{shown(case.provenance.implementation)}, seed {case.provenance.seed}")
     if case.message:

@@ -25,14 +25,14 @@ from specsim.cli.rules import document_of
 from specsim.cli.simulating import drafting as drafts
 from specsim.cli.simulating import options
 from specsim.cli.simulating.checkpoints import (
-    CheckpointOptions,
     ModelName,
-    count_of_prompts,
+    Opened,
     near_ties_in_words,
     with_checkpoints,
 )
 from specsim.cli.simulating.metrics import shown_metrics
 from specsim.cli.simulating.sections import SECTIONS, Sections
+from specsim.cli.simulating.timeline import with_timeline
 from specsim.cli.simulating.verify_options import verified_in_words, with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
@@ -48,6 +48,7 @@ from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, P
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.turns.recording import Watch
 from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
@@ -146,6 +147,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
+@with_timeline
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
@@ -208,7 +210,8 @@ def simulate(
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
     verification: Verification | None,
-    checkpoint: CheckpointOptions | None,
+    checkpoint: Opened | None,
+    watch: Watch,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -224,10 +227,6 @@ def simulate(
     on those beside it, and sampled outputs are compared with those of a second run of the same batches, unless they
     are target-draws.
     """
-    opened = None
-    if checkpoint is not None:
-        opened = checkpoint.open(worker)
-        algorithm = opened.algorithm
     if drafter is None:
         record = drafts.drafter_of(algorithm, multi_layer)
     else:
@@ -241,11 +240,9 @@ def simulate(
     if logprobs is not None and kind == "text":
         raise Failed("--logprobs needs --model hash: the text model has no logits that make a distribution", Exit.USAGE)
     text: Sequence[int] = b""
-    prompts = None if opened is None else opened.prompts(path, count_of_prompts(num_requests))
+    prompts = None if checkpoint is None else checkpoint.prompts
     if prompts is None:
-        text = options.read_text(path) if opened is None else opened.tokens(path)
-    else:
-        num_requests, prompt_length = len(prompts), max(map(len, prompts))
+        text = options.read_text(path) if checkpoint is None else checkpoint.tokens(path)
     options.check_counts(
         num_requests=num_requests,
         topk=sizes[0],
@@ -256,7 +253,7 @@ def simulate(
         max_new_tokens=max_new_tokens,
         page_size=page_size,
         text_length=len(text) if prompts is None else prompt_length,
-        vocab_size=HASH_VOCABULARY if opened is None else opened.target.vocab_size,
+        vocab_size=HASH_VOCABULARY if checkpoint is None else checkpoint.target.vocab_size,
     )
     prompts = prompts or runs.cut_prompts(text, num_requests, prompt_length)
     is_recurrent, is_layered = recurrent or PoolKind(pool) in RECURRENT_KINDS, multi_layer is not None
@@ -266,10 +263,10 @@ def simulate(
     drafting = store.fill(drafts.drafting_of(plan, record))
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
-    if opened is not None:
-        opened.check_positions(prompt_length + max_new_tokens, config.num_draft_tokens)
+    if checkpoint is not None:
+        checkpoint.check_positions(prompt_length + max_new_tokens, config.num_draft_tokens)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
-    loaded = None if opened is None else opened.load()
+    loaded = None if checkpoint is None else checkpoint.load()
     model, plain = (
         (loaded.model, loaded.model)
         if loaded is not None
@@ -281,7 +278,7 @@ def simulate(
             PoolKind(draft_pool),
         )
     )
-    ends = () if opened is None else opened.target.eos_tokens
+    ends = () if checkpoint is None else checkpoint.target.eos_tokens
 
     def fresh_requests() -> list[Request]:
         return runs.requests_of(
@@ -324,6 +321,7 @@ def simulate(
             schedule=schedule,
             again=again,
             own=None if loaded is None else loaded.judge.start,
+            watch=watch,
         )
     divergence = None
     if lockstep and not report.is_interrupted:

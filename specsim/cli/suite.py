@@ -59,7 +59,7 @@ def print_suite(entry: Entry) -> None:
 def _print_laws_and_faults(operation: str) -> None:
     from specsim.properties.mutants import all_mutants
     from specsim.properties.suite.catalogue import all_properties
-    from specsim.properties.suite.conformance.page import sentence_of
+    from specsim.properties.suite.statements import sentence_of
 
     laws = plain_table("law", "what must hold", title="\nlaws")
     for one in all_properties():
@@ -138,7 +138,7 @@ def print_law(name: str) -> None:
     """
     need_suite()
     from specsim.properties.suite.catalogue import properties_by_name
-    from specsim.properties.suite.conformance.page import KINDS, statement_of
+    from specsim.properties.suite.statements import KINDS, statement_of
 
     one = _named(name, "property", properties_by_name(), "specsim list properties")
     say(f"{one.name}  ({f'{one.catalogue}: {KINDS[one.catalogue]}' if one.catalogue in KINDS else 'property'})")
@@ -218,7 +218,7 @@ def _carrier_of(one: "Mutant") -> str:
 
 def _print_killers(mutant: str) -> None:
     from specsim.properties.suite.catalogue import properties_by_name
-    from specsim.properties.suite.conformance.page import sentence_of
+    from specsim.properties.suite.statements import sentence_of
 
     kills = _kills()
     if kills is None:

@@ -27,6 +27,7 @@ from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs, with
 from specsim.conformance.isolation.heartbeat import begin_call, end_call, stay
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of, missing_of
 from specsim.conformance.outside import require_inside
+from specsim.conformance.piping.command import BadCommand, NoCommand, command_of, import_command
 from specsim.conformance.plain_text import said, words_of
 from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import ArraySpec, ScalarSpec
@@ -304,19 +305,22 @@ def load(name: str) -> Backend:
     our loops in ``DRAFTERS``, as ``own_drafters`` reads them. One whose host functions stand in another module names
     it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from says ``MAX_SAMPLES =
     1000``. What it does not take it declares as ``limits_of`` reads it, and names that it has but does not implement
-    are listed in ``MISSING``.
+    are listed in ``MISSING``. ``command:`` and a command line name a command that is called over a pipe.
 
     Raises
     ------
     BackendUnavailable
-        The module does not import.
+        The module does not import, or the command cannot be started.
+    BadCommand
+        What the command says when it is started makes no sense.
     BadLimits
         What it declares makes no sense.
     """
-    if not all(part.isidentifier() for part in name.split(".")):
+    is_command = command_of(name) is not None
+    if not is_command and not all(part.isidentifier() for part in name.split(".")):
         raise BackendUnavailable(f"{name!r} does not import: name a module as in an import, without slashes and .py")
     try:
-        module = importlib.import_module(name)
+        module = import_command(name) if is_command else importlib.import_module(name)
         kind = str(vars(module).get("ARRAYS", numpy_arrays.KIND))
         carriers = modules_that_say("KIND", "arrays")
         if kind not in carriers:
@@ -330,7 +334,9 @@ def load(name: str) -> Backend:
         workers |= loops_of(drafters, kind)
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
-    except BackendUnavailable:
+    except NoCommand as error:
+        raise BackendUnavailable(f"{error}") from error
+    except (BackendUnavailable, BadCommand):
         raise
     except BadDrafters as error:
         raise BackendUnavailable(f"{name}.{error}") from error

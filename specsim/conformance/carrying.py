@@ -1,6 +1,6 @@
 """What is carried to an implementation: plain scalars, lists, and copies of arrays."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,15 @@ def plain_scalar(spec: ScalarSpec, value: Any) -> Any:
 def as_list(value: Any) -> list[Any]:
     """Return the arrays of an argument, which is one or a list of them."""
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def labelled(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of an argument with their names; none of an absent one."""
+    if isinstance(value, list | tuple):
+        for index, entry in enumerate(value):
+            yield f"{name}.{index}", entry
+    elif value is not None:
+        yield name, value
 
 
 def copy_in_place(value: Any) -> Any:

@@ -15,8 +15,10 @@ import msgspec
 import numpy as np
 
 from specsim.conformance.backend import Backend, load
+from specsim.conformance.carrying import labelled
 from specsim.conformance.layouts import layout_of
 from specsim.conformance.outcomes import Observation, first_difference, observe
+from specsim.conformance.pictures import draw_case
 from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.plain_text import LONGEST_TEXT
 from specsim.conformance.stored import (
@@ -56,15 +58,6 @@ def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], la
     if law is not None:
         digest.update(f"\nlaw {law.as_text()}".encode())
     return digest.hexdigest()[:16]
-
-
-def labelled(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of an argument with their names; none of an absent one."""
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield f"{name}.{index}", entry
-    elif value is not None:
-        yield name, value
 
 
 def _layout_in_words(array: Any) -> str:
@@ -114,6 +107,10 @@ class Case:
         """The first 16 hexadecimal digits of the SHA-256 of operation, property, arguments and what a law was given."""
         # NOTE: strategies draw arguments in any order, and a file is read in that of the call.
         return case_id(self.operation, self.property_name, case_arguments(self.operation, self.arguments), self.law)
+
+    def _repr_svg_(self) -> str:
+        """Return the case as SVG, which notebooks show."""
+        return draw_case(self)
 
 
 class Replay(Enum):

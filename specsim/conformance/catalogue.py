@@ -272,7 +272,7 @@ def find_entry(name: str) -> Entry:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    what, expected = "name of the callable", " or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md"
+    what, expected = "name of the callable", " or ".join(nearest(name, CATALOGUE)) or "one of specsim list operations"
     raise SpecRejection(Reason.UNKNOWN_NAME, what, name, expected, "the catalogue lists operations and host functions")
 
 

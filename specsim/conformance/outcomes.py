@@ -1,6 +1,6 @@
 """What a call gave, and the first place where two such results differ."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
-from specsim.conformance.carrying import as_list
+from specsim.conformance.carrying import as_list, labelled
 from specsim.conformance.plain_text import first_line
 from specsim.conformance.stored_arrays import is_storable
 from specsim.contracts.attended import attention_bounds
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
-from specsim.contracts.rounding import is_rounded, is_rounded_logprob, largest_exponents
+from specsim.contracts.rounding import largest_exponents, logprob_bound, probability_bound
 from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
 
@@ -105,6 +105,30 @@ class _Call:
     left_out: NDArray[np.bool_] | None
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One array of what a call should give: which of its entries carry meaning, and by how much each may differ.
+
+    ``label`` numbers the arrays of a list, ``kv_buffers.0``. Without a tolerance everything has to be equal.
+    """
+
+    label: str
+    expected: Any
+    defined: NDArray[np.bool_]
+    tolerance: NDArray[np.float64] | None
+
+
+def compared(operation: str, arguments: Mapping[str, Any], outputs: Mapping[str, Any]) -> Iterator[Compared]:
+    """Yield what ``first_difference`` compares of a call that gives these outputs."""
+    contract = RECORDS[operation].contract
+    call = _Call({**arguments, **outputs}, bind(operation, contract, arguments), frozenset(contract.writes), None)
+    for name, value in outputs.items():
+        spec = require_kind(name, contract.by_name[name], ArraySpec)
+        for label, array in labelled(name, value):
+            mask = defined_mask(spec, array.shape, call.arrays, call.bindings)
+            yield Compared(label, array, mask, _tolerance(spec, array, call))
+
+
 def _differ(spec: ArraySpec, expected: Any, observed: Any, call: _Call) -> str | None:
     if isinstance(expected, list | tuple):
         if not isinstance(observed, list | tuple) or len(observed) != len(expected):
@@ -125,14 +149,11 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
     differs: NDArray[np.bool_] = expected != observed
     if is_floating(expected.dtype):
         differs &= ~(np.isnan(expected) & np.isnan(observed))
-        if spec.unit == Unit.PROBABILITY and spec.name not in call.writes and differs.any():
-            differs &= ~is_rounded(expected, observed, _exponents(call.arrays))
-        if spec.unit == Unit.LOGPROB and differs.any():
-            differs &= ~is_rounded_logprob(expected, observed, call.bindings["vocab"])
-        if spec.unit == Unit.ACTIVATION and differs.any():
+        tolerance = _tolerance(spec, expected, call) if differs.any() else None
+        if tolerance is not None:
             with np.errstate(invalid="ignore"):
                 off = np.abs(observed.astype(np.float64) - expected.astype(np.float64))
-            differs &= ~(off <= attention_bounds(call.arrays)[spec.name])
+            differs &= ~(off <= tolerance)
     if differs.any():
         differs &= defined_mask(spec, expected.shape, call.arrays, call.bindings)
     if differs.any() and call.left_out is not None:
@@ -141,6 +162,22 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
         where = ", ".join(str(index) for index in place)
         return f"{label}[{where}] = {observed[tuple(place)]}, but should be {expected[tuple(place)]}"
     return None
+
+
+def _tolerance(spec: ArraySpec, expected: Any, call: _Call) -> NDArray[np.float64] | None:
+    """Return by how much each entry of an output may differ, or None where everything has to be equal.
+
+    What is no finite number has to be equal in any case.
+    """
+    if not is_floating(expected.dtype):
+        return None
+    if spec.unit == Unit.PROBABILITY and spec.name not in call.writes:
+        return probability_bound(expected, _exponents(call.arrays))
+    if spec.unit == Unit.LOGPROB:
+        is_finite = np.isfinite(expected.astype(np.float64))
+        bound = logprob_bound(call.bindings["vocab"], np.where(is_finite, expected, 0.0))
+        return np.where(is_finite, bound, 0.0)
+    return attention_bounds(call.arrays)[spec.name] if spec.unit == Unit.ACTIVATION else None
 
 
 def _exponents(arrays: Mapping[str, Any]) -> NDArray[np.float64] | float:

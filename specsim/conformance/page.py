@@ -9,7 +9,7 @@ from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, names_of
 
 HEADER = """# Host functions
 
-Rules, figures, stops and hand-overs: functions that run on the host, beside the [operations](operations.md);
+Rules, figures, stops and hand-overs: functions that run on the host, beside the [operations](semantics.md);
 `python -m specsim.conformance.page` prints this page. A module that is checked may define functions of these names, and
 the laws then hold of its own; `specsim.load("package.module")` calls them like operations. What is marked "conformance
 only" is there for engines that are checked: nothing in specsim runs it. In a run an engine calls what the module

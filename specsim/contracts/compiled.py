@@ -115,7 +115,9 @@ class CompiledContract:
             self._remembered[key] = checked
         return checked
 
-    def _scalar(self, name: str, value: Any) -> int:
+    def _scalar(self, name: str, value: Any) -> Any:
+        if isinstance(value, self.kind.symbols):
+            return value
         return _scalar_of(self._faults, self._scalars[name], value)
 
     def _careful_forms(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -55,6 +55,8 @@ class ArrayKind:
         Finds out where an array lies; without it no arguments are checked for overlap.
     addresses : bool
         Whether keys of calls hold how arrays lie: they have the methods of torch's tensors then.
+    symbols : tuple of type
+        Classes of integers that are not known yet, which tracers have; a scalar of one stays what it is.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ArrayKind:
     reachable: str = "anywhere"
     memory: Memory | None = None
     addresses: bool = False
+    symbols: tuple[type, ...] = ()
 
 
 class Scattered(NamedTuple):

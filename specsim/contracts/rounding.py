@@ -106,21 +106,29 @@ def largest_exponents(logits: NDArray[np.floating], temperature: NDArray[np.floa
     return exponents
 
 
-def is_rounded(
-    expected: NDArray[np.floating], got: NDArray[np.floating], exponents: NDArray[np.float64] | float = 0.0
-) -> NDArray[np.bool_]:
-    """Return where probabilities differ by no more than two correct softmaxes and filters of their rows may.
+def probability_bound(
+    expected: NDArray[np.floating], exponents: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
+    """Return the largest absolute error of each probability that a softmax or a filter of its row gives.
 
     Parameters
     ----------
-    expected, got : floating [..., vocab]
+    expected : floating [..., vocab]
         A probability of p came out of an exponent of at least ``log p``.
     exponents : float64 [..., 1] or float
         The largest exponents of the rows where they come from logits: who divides by the temperature before the
         largest is subtracted rounds two numbers of that size, each by half a spacing.
     """
-    wanted, found = expected.astype(np.float64), got.astype(np.float64)
+    wanted = expected.astype(np.float64)
     exponent = -np.log(np.clip(wanted, UNDERFLOW, 1.0))
     bound = rounding_bound(expected.shape[-1]) + EPSILON * (exponent + exponents)
-    close: NDArray[np.bool_] = np.abs(found - wanted) <= bound * wanted + UNDERFLOW
+    return np.asarray(bound * wanted + UNDERFLOW, dtype=np.float64)
+
+
+def is_rounded(
+    expected: NDArray[np.floating], got: NDArray[np.floating], exponents: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.bool_]:
+    """Return where probabilities differ by no more than two correct softmaxes and filters of their rows may."""
+    off = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    close: NDArray[np.bool_] = off <= probability_bound(expected, exponents)
     return close

@@ -36,6 +36,7 @@ from specsim.simulation.turns.fitting import has_pair_keys, require_room, requir
 from specsim.simulation.turns.launches import Launched, Launcher, clipped_steps
 from specsim.simulation.turns.overlaps import Overlaps
 from specsim.simulation.turns.priorities import Priorities
+from specsim.simulation.turns.recording import UNWATCHED, Watch
 from specsim.simulation.turns.results import reported_by, resolve_iteration, resolve_prefill
 from specsim.simulation.verification import VerifiedCounters, VerifyBudgets, VerifyMode
 from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
@@ -66,6 +67,8 @@ class Engine:
         Called with what happens.
     make_scheduler : callable
         Makes the scheduler; a class of one's own, or ours.
+    watch : Watch
+        Gets launches and results.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class Engine:
         operations: CallsByName | None = None,
         observer: Observer = ignore,
         make_scheduler: MakeScheduler = Scheduler,
+        watch: Watch = UNWATCHED,
     ) -> None:
         if adaptive is not None:
             require_room(worker.config, adaptive)
@@ -96,8 +100,7 @@ class Engine:
         self._observer = observer
         self._is_overlapped = schedule.is_overlapped
         require_schedule(worker, schedule)
-        self._clips_drafts = schedule.clips_drafts
-        self._num_drafts = schedule.num_drafts
+        self._clips_drafts, self._num_drafts, self._watch = schedule.clips_drafts, schedule.num_drafts, watch
         verification, num_steps = schedule.verification, worker.config.num_steps
         self._budgets: VerifyBudgets | None = None
         if verification is not None and verification.mode is not VerifyMode.STATIC:
@@ -163,8 +166,7 @@ class Engine:
                 self.worker.check_request(request)
             except SpecRejection as refusal:
                 raise WorkerRefusal(refusal) from refusal
-        asks = request.top_logprobs is not None or request.returns_hidden_states
-        wants_report = asks and is_telling(self.worker)
+        wants_report = (request.top_logprobs is not None or request.returns_hidden_states) and is_telling(self.worker)
         check_choice(self.worker.model.description, wants_report, request)
         request.holding.books = self._operations.host("Books")()
         self.scheduler.submit(request)
@@ -216,8 +218,7 @@ class Engine:
         Source: semantics J.2.
         """
         self._overlaps.begin_step(self.scheduler.holders)
-        resolved = self._take_turn(self._launch_prefill)
-        resolved += self._take_turn(self._launch_decode)
+        resolved = self._take_turn(self._launch_prefill) + self._take_turn(self._launch_decode)
         if not resolved:
             resolved = self._resolve_down_to(0)
         iterations = [one for one in resolved if isinstance(one, Iteration)]
@@ -279,6 +280,7 @@ class Engine:
         if launched is None:
             return resolved
         self._overlaps.launch(launched, self._in_flight)
+        self._watch.launch(launched, self.scheduler)
         self._in_flight.append(launched)
         if self._is_overlapped and len(self._in_flight) > 1:
             self._observer(Tag.OVERLAP)
@@ -332,6 +334,7 @@ class Engine:
                 following = require_kind("what a prefill returns", value, list)
                 self._publish(resolve_prefill(launched, following, self._operations, self._observer))
             self._overlaps.end_result(launched, self._in_flight)
+            self._watch.result(launched, self.scheduler)
             self.scheduler.finish()
             if not self.scheduler.holders:
                 self._overlaps.empty(self._in_flight)
@@ -340,8 +343,7 @@ class Engine:
 
     def _publish(self, reached: Sequence[tuple[Request, PromptChunk]]) -> None:
         """Leave resolved chunks to the prefix cache, and note whose prompts are through."""
-        ranges = [self.scheduler.publish(request, chunk.end) for request, chunk in reached]
-        changed = [given for given in ranges if given.slots]
+        changed = [given for one, chunk in reached if (given := self.scheduler.publish(one, chunk.end)).slots]
         if changed:
             self._launcher.rewrite(changed)
         self.scheduler.answered([request for request, chunk in reached if chunk.next_token is None])
@@ -364,6 +366,7 @@ class Engine:
         proposed = iteration.proposals_at(config, own_steps if self._num_drafts is not None else None)
         self.positions = count_positions(self.positions, proposed.num_drafts, proposed.num_levels, num_accepted_drafts)
         verified = None if iteration.verified is None else iteration.verified.num_verified_drafts()
+        self._watch.verified(launched, proposed.num_drafts, num_accepted_drafts)
         count_drafts(proposed.num_drafts, proposed.num_drafts if verified is None else verified, num_accepted_drafts)
         self._count_verified(launched, iteration, proposed.num_drafts)
         self._report(self.decode_log_interval)
@@ -374,8 +377,7 @@ class Engine:
         place = (self.worker.model.description, self.worker.sizes)
         tell_iteration(num_accepted_drafts, own_steps, launched.requests, config, is_changed, *place, self._observer)
         if self._num_drafts is not None:
-            ids = [request.request_id for request in launched.requests]
-            steps = dict(zip(ids, own_steps, strict=True))
+            steps = {request.request_id: own for request, own in zip(launched.requests, own_steps, strict=True)}
             tell_numbers(self._last_steps, steps, self._observer)
             self._last_steps = steps
 

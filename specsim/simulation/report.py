@@ -16,6 +16,7 @@ from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.turns.recording import UNWATCHED, Watch
 from specsim.simulation.worker import Worker, is_telling
 
 
@@ -69,6 +70,7 @@ def simulate(
     schedule: Schedule = IN_TURN,
     again: tuple[int, Schedule] | None = None,
     own: Callable[[Request], TokenByToken] | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
 
@@ -87,8 +89,10 @@ def simulate(
         In batches of which size, and how, they are decoded again; None for ``schedule.again``.
     own : callable or None
         Starts the autoregressive decoding of a greedy request, in the place of what the model says of itself.
+    watch : Watch
+        Gets launches and results, as a ``Recorder`` that draws the run.
     """
-    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule)
+    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule, watch=watch)
     for request in requests:
         engine.submit(request)
     lost: list[str] = []

@@ -38,9 +38,7 @@ def next_shares(model: HashModel, tokens: Sequence[int]) -> tuple[Fraction, ...]
     """
     because = "the powers of 2 add up to 1"
     check_range(Reason.COUNT_OUT_OF_RANGE, "vocab_size", model.vocab_size, because, most=LARGEST_DYADIC_VOCABULARY)
-    prefix = Prefix(model)
-    for token in tokens:
-        prefix.append(token)
+    prefix = Prefix(model, tokens)
     state = digest(prefix.folds) + model.seed
     keys = [((mix(state + (token + 1) * GOLDEN) & 0x3FFFFF), token) for token in range(model.vocab_size)]
     shares = [Fraction(0)] * model.vocab_size

@@ -23,7 +23,7 @@ Find = Callable[[Arguments, Arguments], Fault | None]
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold between the entries of a call; ``docs/operations.md`` prints sentence, cause and reason."""
+    """What must hold between the entries of a call; ``docs/reference`` prints sentence, cause and reason."""
 
     sentence: str
     reason: Reason

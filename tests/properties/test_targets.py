@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from specsim.properties.suite.catalogue import all_properties
-from specsim.properties.suite.conformance.page import KINDS
+from specsim.properties.suite.statements import KINDS
 
 TESTS = Path(__file__).parents[1]
 TARGETS = tomllib.loads(Path(__file__).with_name("targets.toml").read_text(encoding="utf-8"))

@@ -32,12 +32,15 @@ class Edit:
 
 
 SEMANTICS = Edit(
-    "docs/semantics.md",
-    """### @SECTION Nodes of a path
+    f"docs/reference/{GROUP}.md",
+    """
+## @SECTION Nodes of a path
+
 `count_path_nodes`: `num_path_nodes[b]` counts the entries of `accept_index[b]` that are not −1, the root among them.
 
+<!-- count_path_nodes: begin, written by make generate -->
+<!-- count_path_nodes: end -->
 """,
-    before="## D. Extend",
 )
 RECORD = Edit(
     f"specsim/operations/{GROUP}.py",

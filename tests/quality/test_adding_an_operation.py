@@ -35,8 +35,8 @@ SELECTED = (
     f"{STRATEGIES}::test_an_empty_batch_can_be_asked_for[{NAME}]",
     "tests/gpu/launching/test_launcher.py::test_every_operation_launches_into_given_buffers",
     f"tests/reference/test_{GROUP}.py",
-    "tests/test_docs.py::test_the_page_of_operations_is_that_of_the_table",
-    "tests/test_docs.py::test_the_page_of_properties_is_that_of_the_catalogue",
+    "tests/test_docs.py::test_the_pages_of_the_reference_are_those_of_the_tables",
+    "tests/test_docs.py::test_every_operation_stands_on_a_page_of_its_own_group",
 )
 EXPORTS = ("gpu/exports.pyi", "reference/exports.py")
 GENERATING = re.compile(r"\$\(BIN\)/python -m ([\w.]+)((?: [\w/.-]+)*?)(?: > ([\w/.-]+))?")

@@ -66,11 +66,8 @@ def near_a_threshold(draw: DrawFn) -> AdaptiveCase:
     average = max(-0.75, threshold + draw(st.sampled_from((0.125, 0.0, -0.125))))
     mean = max(0, int(average))
     decisions = draw(st.sampled_from((1, 2, 0)))
-    state = AdaptiveState(
-        num_steps=draw(st.sampled_from(candidates)),
-        ema=2 * average - mean,
-        count=max(0, config.warmup + decisions * config.interval - 1),
-    )
+    count = max(0, config.warmup + decisions * config.interval - 1)
+    state = AdaptiveState(draw(st.sampled_from(candidates)), 2 * average - mean, count)
     return AdaptiveCase(state, slot, config, ((mean,), *draw(st.lists(_verifies(), max_size=3))))
 
 

@@ -78,12 +78,8 @@ def histories(draw: DrawFn) -> History:
 def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
     """Draw accepted drafts a verify, the levels of a draft, and the drafts that a verify proposes."""
     num_steps = draw(mostly(st.integers(1, 6), st.just(0), one_in=6))
-    drafts = draw(
-        st.one_of(
-            st.lists(st.integers(0, num_steps), max_size=8),
-            st.lists(st.sampled_from((0, num_steps)), min_size=1, max_size=8),
-        )
-    )
+    some, extremes = st.integers(0, num_steps), st.sampled_from((0, num_steps))
+    drafts = draw(st.one_of(st.lists(some, max_size=8), st.lists(extremes, min_size=1, max_size=8)))
     return tuple(drafts), num_steps, num_steps + (draw(st.sampled_from((0, 0, 1, 7))) if num_steps else 0)
 
 

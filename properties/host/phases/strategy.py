@@ -143,14 +143,9 @@ def _draft_input(form: Form, size: int, numbers: Numbers) -> DraftInput:
     rows, lengths = numbers(size), numbers(size)
     if form["is_relayed"]:
         return chosen(rows, lengths, None, None, None, None, numbers(size))
-    return chosen(
-        rows,
-        lengths,
-        numbers(size, topk).astype(np.float32),
-        numbers(size, topk),
-        None if hidden is None else numbers(size, hidden),
-        numbers(size).astype(np.int32),
-    )
+    topk_p, topk_index = numbers(size, topk).astype(np.float32), numbers(size, topk)
+    states = None if hidden is None else numbers(size, hidden)
+    return chosen(rows, lengths, topk_p, topk_index, states, numbers(size).astype(np.int32))
 
 
 def _extend_input(form: Form, counts: list[int], numbers: Numbers) -> EagleDraftExtendInput:

@@ -57,13 +57,9 @@ class Decisions:
         logits = self.measured("logits", logits)
         chosen = self.operations.call("argmax_target_predict", logits=logits).reshape(positions.shape).astype(np.int64)
         sampling = [one.sampling or SamplingParameters() for one in asked]
-        drawn: Array = self.operations.call(
-            "sample_target_predict",
-            logits=logits,
-            **filters_of(sampling),
-            seeds=np.array([one.seed for one in sampling], dtype=np.int64),
-            positions=positions,
-        )
+        seeds = np.array([one.seed for one in sampling], dtype=np.int64)
+        given = {**filters_of(sampling), "seeds": seeds, "positions": positions}
+        drawn: Array = self.operations.call("sample_target_predict", logits=logits, **given)
         is_greedy = np.array([one.sampling is None for one in asked])
         own: Array = np.where(is_greedy[:, None], chosen, drawn)
         return own

@@ -74,10 +74,7 @@ class RoundsRun:
         return np.where(np.array(is_wrong)[:, None], np.roll(rows, 1, axis=1), rows)
 
     def _row_after(self, text: Text) -> list[int]:
-        prefix = Prefix(self.model)
-        for token in text:
-            prefix.append(token)
-        return prefix.next_sampling_logits()
+        return Prefix(self.model, text).next_sampling_logits()
 
 
 @dataclass(frozen=True)

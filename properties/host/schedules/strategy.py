@@ -74,13 +74,8 @@ class ScheduleCase:
                 tokens[request, place] = token
                 probs[request, place] = [float(share) for share in self.scenes[request].proposal[draft[:place]]]
                 confidences[request, place] = self.confidences[request][draft[:place]]
-        return {
-            "draft_tokens": tokens,
-            "draft_probs": probs,
-            "confidences": confidences,
-            "num_drafts": np.array(self.num_drafts, dtype=np.int64),
-            "history": self.history,
-        }
+        drawn = {"draft_tokens": tokens, "draft_probs": probs, "confidences": confidences}
+        return {**drawn, "num_drafts": np.array(self.num_drafts, dtype=np.int64), "history": self.history}
 
 
 @dataclass(frozen=True)

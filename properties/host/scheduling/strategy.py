@@ -31,15 +31,12 @@ class Lateness:
 
 def chunkings() -> SearchStrategy[Chunking]:
     """Draw a prompt that often takes several turns."""
-    sizes = st.sampled_from(PAGE_SIZES)
-    return sizes.flatmap(
-        lambda page_size: st.builds(
-            Chunking,
-            num_left=st.integers(1, 5 * page_size + 3),
-            budget=st.one_of(st.none(), st.integers(0, 3 * page_size + 2)),
-            page_size=st.just(page_size),
-        )
-    )
+
+    def chunking(page_size: int) -> SearchStrategy[Chunking]:
+        budget = st.one_of(st.none(), st.integers(0, 3 * page_size + 2))
+        return st.builds(Chunking, st.integers(1, 5 * page_size + 3), budget, st.just(page_size))
+
+    return st.sampled_from(PAGE_SIZES).flatmap(chunking)
 
 
 def constraints() -> SearchStrategy[list[bool]]:

@@ -112,13 +112,8 @@ def stop_cases(draw: DrawFn) -> StopCase:
     rejected = draw(st.lists(st.sampled_from((EOS, FILLER, STOP_TOKEN, LETTERS[0])), max_size=3))
     rejected += [EOS] if scene == "rejected" else []
     tokens = _without_an_end_before_the_run(rules, tokens, num_before)
-    return StopCase(
-        rules=rules,
-        prompt_length=prompt_length,
-        output=tuple(tokens[:num_before]),
-        row_tokens=(*tokens[num_before:], *rejected),
-        num_accepted_tokens=len(tokens) - num_before,
-    )
+    row_tokens, num_accepted_tokens = (*tokens[num_before:], *rejected), len(tokens) - num_before
+    return StopCase(rules, prompt_length, tuple(tokens[:num_before]), row_tokens, num_accepted_tokens)
 
 
 def stop_requests() -> SearchStrategy[list[StopCase]]:

@@ -133,8 +133,5 @@ def switches(one_in: int = 4) -> st.SearchStrategy[Arguments]:
 def generate_simulated_accept_index(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and a count of tokens that has nothing to do with them."""
     paths = draw(accepted(max_requests))
-    return {
-        "accept_index": paths.accept_index,
-        "simulated_num_tokens": draw(st.integers(1, paths.accept_index.shape[1])),
-        "num_draft_tokens": paths.num_nodes,
-    }
+    count = draw(st.integers(1, paths.accept_index.shape[1]))
+    return {"accept_index": paths.accept_index, "simulated_num_tokens": count, "num_draft_tokens": paths.num_nodes}

@@ -106,13 +106,9 @@ def a_row_of_a_chain_is_causal_attention(backend: Backend, case: Case) -> None:
     got = outputs_of(backend, _TREE, chain)
     for node in range(num_nodes):
         rows = np.arange(num_requests) * num_nodes + node
-        root = {
-            **case,
-            "q": case["q"][rows],
-            "cache_seqlens": (case["cache_seqlens"] - (num_nodes - 1 - node)).astype(np.int32),
-            "tree_mask": np.ones(num_requests, dtype=np.bool_),
-            "num_draft_tokens": 1,
-        }
+        lens = (case["cache_seqlens"] - (num_nodes - 1 - node)).astype(np.int32)
+        own = {"tree_mask": np.ones(num_requests, dtype=np.bool_), "num_draft_tokens": 1}
+        root = {**case, "q": case["q"][rows], "cache_seqlens": lens, **own}
         expected = outputs_of(backend, _TREE, root)
         _require_near({name: got[name][rows] for name in _OUTPUTS}, expected, chain, f" of node {node}", rows)
 

@@ -64,10 +64,8 @@ def fill_bonus_tokens(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     paths = draw(accepted(max_requests))
     shape = paths.accept_index.shape
     tokens = paths.source.integers(shape, 0, 40, np.int32)
-    return {
-        "accept_tokens": np.where(paths.accept_index >= 0, tokens, paths.source.integers(shape, *_GARBAGE, np.int32)),
-        "num_accepted_tokens": paths.num_accepted_tokens,
-    }
+    tokens = np.where(paths.accept_index >= 0, tokens, paths.source.integers(shape, *_GARBAGE, np.int32))
+    return {"accept_tokens": tokens, "num_accepted_tokens": paths.num_accepted_tokens}
 
 
 @composite
@@ -81,11 +79,8 @@ def fill_accept_out_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS)
 def fill_accept_target_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts and the slots of all nodes."""
     paths = draw(accepted(max_requests))
-    return {
-        "num_accepted_tokens": paths.num_accepted_tokens,
-        "out_cache_loc": any_slots(paths.source, paths.num_entries),
-        "num_steps": paths.accept_index.shape[1] - 1,
-    }
+    slots, num_steps = any_slots(paths.source, paths.num_entries), paths.accept_index.shape[1] - 1
+    return {"num_accepted_tokens": paths.num_accepted_tokens, "out_cache_loc": slots, "num_steps": num_steps}
 
 
 @composite
@@ -106,22 +101,15 @@ def move_kv_cache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
     count = draw(st.one_of(st.integers(fewest, max(fewest, min(most, 4))), st.integers(fewest, most)))
     targets, sources = pairs(draw(st.sampled_from(OVERLAP_KINDS)), count, num_slots, draw(bulk()))
     tail = np.zeros(draw(st.sampled_from((0, 0, 1, 5))) if max_requests else 0, dtype=np.int64)
-    return {
-        "kv_buffers": draw(kv_buffers(num_slots)),
-        "target_slots": np.concatenate([targets, tail]),
-        "source_slots": np.concatenate([sources, tail]),
-    }
+    targets, sources = (np.concatenate([slots, tail]) for slots in (targets, sources))
+    return {"kv_buffers": draw(kv_buffers(num_slots)), "target_slots": targets, "source_slots": sources}
 
 
 @made_once
 def kv_buffers(num_slots: int) -> st.SearchStrategy[list[Array]]:
     """Return a strategy of lists of up to six buffers, of different widths and element types."""
-    buffer = st.builds(
-        lambda shape, dtype, source: source.values((num_slots, *shape), dtype),
-        st.sampled_from(((3,), (), (1,), (4, 2), (33,))),
-        st.sampled_from(VALUE_DTYPES),
-        bulk(),
-    )
+    shapes, dtypes = st.sampled_from(((3,), (), (1,), (4, 2), (33,))), st.sampled_from(VALUE_DTYPES)
+    buffer = st.builds(lambda shape, dtype, source: source.values((num_slots, *shape), dtype), shapes, dtypes, bulk())
     return st.lists(buffer, max_size=6)
 
 

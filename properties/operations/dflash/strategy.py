@@ -36,12 +36,9 @@ def block_draft_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     rows = request_rows(draw(bulk()), len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
         rows[0][place : place + 1] = 0
-    return {
-        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
-        "draft_window": draw(mostly(st.integers(1, 12), st.sampled_from((32, 63, 64, 65, 2**31 - 1)), one_in=4)),
-        "num_draft_tokens": count,
-        "page_size": page_size,
-    }
+    known = mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES)))
+    window = draw(mostly(st.integers(1, 12), st.sampled_from((32, 63, 64, 65, 2**31 - 1)), one_in=4))
+    return {**known, "draft_window": window, "num_draft_tokens": count, "page_size": page_size}
 
 
 @composite
@@ -57,11 +54,8 @@ def keep_top_k_exactly(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
         row[(row == 0) & (source.integers(row.shape, 0, 1) == 0)] = -0.0
         rows.append(row)
         counts.append(source.integer(1, most))
-    return {
-        "logits": np.array(rows).reshape(-1, vocab).astype(draw(st.sampled_from(LOGIT_DTYPES))),
-        "top_k": np.array(counts, dtype=np.int32),
-        "num_draft_tokens": count,
-    }
+    logits = np.array(rows).reshape(-1, vocab).astype(draw(st.sampled_from(LOGIT_DTYPES)))
+    return {"logits": logits, "top_k": np.array(counts, dtype=np.int32), "num_draft_tokens": count}
 
 
 @composite
@@ -104,12 +98,9 @@ def committed_blocks() -> st.SearchStrategy[Arguments]:
 def _committed_blocks(draw: st.DrawFn) -> Arguments:
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(lengths(), st.integers(1, count)), MAX_REQUESTS))
-    return {
-        "seq_lens": np.array([length for length, _ in requests], dtype=np.int64),
-        "kept": [kept for _, kept in requests],
-        "num_draft_tokens": count,
-        "page_size": draw(st.sampled_from(PAGE_SIZES[1:])),
-    }
+    page_size, kept = draw(st.sampled_from(PAGE_SIZES[1:])), [kept for _, kept in requests]
+    seq_lens = np.array([length for length, _ in requests], dtype=np.int64)
+    return {"seq_lens": seq_lens, "kept": kept, "num_draft_tokens": count, "page_size": page_size}
 
 
 def layer_choices() -> st.SearchStrategy[tuple[int, int]]:

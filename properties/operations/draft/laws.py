@@ -137,12 +137,9 @@ def chain_path_equals_the_general_path(backend: Backend, case: Case) -> None:
     num_requests, num_steps = len(case["token_list"][0]), len(case["token_list"])
     falling = [np.full((num_requests, 1, 1), 1 / (step + 2), dtype=np.float32) for step in range(num_steps)]
     later = [np.full((num_requests, 1), step, dtype=np.int64) for step in range(1, num_steps)]
-    general = {
-        "score_list": falling,
-        "token_list": case["token_list"],
-        "parents_list": [np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1)), *later],
-        "num_draft_tokens": num_steps + 1,
-    }
+    parents = [np.tile(np.array([-1, 0], dtype=np.int64), (num_requests, 1)), *later]
+    given = {"score_list": falling, "token_list": case["token_list"], "parents_list": parents}
+    general = {**given, "num_draft_tokens": num_steps + 1}
     expected = outputs_of(backend, "organize_draft_results", general)
     got = outputs_of(backend, "organize_chain_draft_results", case)
     for name in ("parent_list", "top_scores_index", "draft_tokens"):
@@ -205,13 +202,9 @@ def whole_drafts(draw: st.DrawFn) -> Case:
     """Draw the sizes of a draft of several steps; its probabilities come from the seed."""
     topk, num_steps = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     candidates = topk + (num_steps - 1) * topk * topk
-    return {
-        "num_requests": draw(st.integers(1, 3)),
-        "topk": topk,
-        "num_steps": num_steps,
-        "num_draft_tokens": draw(st.integers(2, min(candidates, 20) + 1)),
-        "seed": draw(st.integers(0, 2**16)),
-    }
+    num_requests, count = draw(st.integers(1, 3)), draw(st.integers(2, min(candidates, 20) + 1))
+    sizes = {"topk": topk, "num_steps": num_steps, "num_draft_tokens": count}
+    return {"num_requests": num_requests, **sizes, "seed": draw(st.integers(0, 2**16))}
 
 
 def identity_map_changes_nothing(backend: Backend, case: Case) -> None:

@@ -49,12 +49,8 @@ def _drafts(draw: st.DrawFn, max_requests: int) -> Arguments:
     rows = request_rows(source, len(committed), width, page_size)
     for place in draw(st.lists(st.integers(0, 5), max_size=1)):
         rows[0][place : place + 1] = 0
-    return {
-        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
-        "topk": topk,
-        "num_steps": num_steps,
-        "page_size": page_size,
-    }
+    known = mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES)))
+    return {**known, "topk": topk, "num_steps": num_steps, "page_size": page_size}
 
 
 @composite

@@ -15,11 +15,10 @@ def rotate_prefill_input_ids(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) 
     width = mostly(st.integers(1, 9), st.sampled_from(BOUNDARY_LENGTHS), one_in=4)
     requests = draw(batch(st.tuples(width, st.integers(0, 50), bulk()), max_requests))
     prompts = [source.integers(count, 0, 50) for count, _, source in requests]
-    return {
-        "input_ids": np.concatenate([np.zeros(0, dtype=np.int64), *prompts]),
-        "extend_lens": np.array([count for count, _, _ in requests], dtype=np.int32),
-        "tail_tokens": np.array([tail for _, tail, _ in requests], dtype=np.int64),
-    }
+    lens = np.array([count for count, _, _ in requests], dtype=np.int32)
+    tails = np.array([tail for _, tail, _ in requests], dtype=np.int64)
+    input_ids = np.concatenate([np.zeros(0, dtype=np.int64), *prompts])
+    return {"input_ids": input_ids, "extend_lens": lens, "tail_tokens": tails}
 
 
 @composite

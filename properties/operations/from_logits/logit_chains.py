@@ -5,6 +5,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.checks import Array, Case, outputs_of
 from specsim.properties.operations.acceptance.chains import owners_of
+from specsim.properties.strategies.filters import Filters, filters_of
 
 CHAIN_FROM_LOGITS = "chain_speculative_sampling_from_logits"
 BLOCK_FROM_LOGITS = "chain_block_verification_from_logits"
@@ -29,16 +30,8 @@ def draft_laws(backend: Backend, case: Case) -> Array:
 
 
 def _laws(backend: Backend, logits: Array, temperature: Array, **filters: Array) -> Array:
-    count = len(logits)
-    arguments = {
-        "logits": logits,
-        "temperature": temperature,
-        "top_k": np.full(count, 2**30, dtype=np.int32),
-        "top_p": np.ones(count, dtype=np.float32),
-        "min_p": np.zeros(count, dtype=np.float32),
-        **filters,
-        "num_draft_tokens": 1,
-    }
+    unfiltered = filters_of([Filters(1.0, 2**30, 1.0, 0.0)] * len(logits))
+    arguments = {"logits": logits, **unfiltered, "temperature": temperature, **filters, "num_draft_tokens": 1}
     return np.asarray(outputs_of(backend, "target_probabilities", arguments)["target_probs"])
 
 

@@ -76,16 +76,8 @@ def verify_tree_sampled_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQ
 @made_once
 def _trees(max_requests: int, is_telling: st.SearchStrategy[bool]) -> st.SearchStrategy[tuple[Trees[Draw], int]]:
     """Draw trees; for interpreted kernels few and small ones, half of them tiny: many take as long as a large case."""
-    one = st.builds(
-        Draw,
-        st.sampled_from(LOGIT_KINDS),
-        st.sampled_from(LIFTS),
-        st.sampled_from(COINS),
-        filters(),
-        is_telling,
-        thresholds(),
-        bulk(),
-    )
+    drawn = (st.sampled_from(LOGIT_KINDS), st.sampled_from(LIFTS), st.sampled_from(COINS))
+    one = st.builds(Draw, *drawn, filters(), is_telling, thresholds(), bulk())
     if draws_for_interpreter():
         tiny = sampled_trees(one, min(max_requests, 1), INTERPRETED_STARS_ONE_IN, largest=3)
         small = sampled_trees(one, min(max_requests, 2), INTERPRETED_STARS_ONE_IN, largest=SMALL_TREES)

@@ -123,13 +123,10 @@ def filter_finished_cache_loc(draw: st.DrawFn, max_requests: int = MAX_REQUESTS)
     requests = draw(batch(st.tuples(_drafts(), st.sampled_from((1.0, 1.0, 0.0, 0.5))), max_requests))
     drafts = np.array([count for count, _ in requests], dtype=np.int32)
     shares = np.array([share for _, share in requests], dtype=np.float64)
-    num_unfinished_tokens = ((drafts + 1) * shares).astype(np.int32)
-    return {
-        "target_slots": any_slots(draw(bulk()), int((drafts + 1).sum())),
-        "num_accepted_drafts": drafts,
-        "num_unfinished_tokens": num_unfinished_tokens,
-        "num_locations": int(num_unfinished_tokens.sum()),
-    }
+    num_kept = ((drafts + 1) * shares).astype(np.int32)
+    slots = any_slots(draw(bulk()), int((drafts + 1).sum()))
+    counts = {"num_accepted_drafts": drafts, "num_unfinished_tokens": num_kept, "num_locations": int(num_kept.sum())}
+    return {"target_slots": slots, **counts}
 
 
 def _drafts() -> st.SearchStrategy[int]:

@@ -36,12 +36,9 @@ def move_indexer_cache(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
     else:
         targets, sources = pairs(kind, count, num_pages * INDEXER_PAGE_KEYS, source)
     tail = np.zeros(draw(st.sampled_from((0, 0, 1, 3))) if max_requests else 0, dtype=np.int64)
-    return {
-        "indexer_buffers": [source.integers((pages, row), 0, 255, np.uint8) for pages in lengths],
-        "target_slots": np.concatenate([targets, tail]),
-        "source_slots": np.concatenate([sources, tail]),
-        "head_dim": head_dim,
-    }
+    buffers = [source.integers((pages, row), 0, 255, np.uint8) for pages in lengths]
+    targets, sources = (np.concatenate([slots, tail]) for slots in (targets, sources))
+    return {"indexer_buffers": buffers, "target_slots": targets, "source_slots": sources, "head_dim": head_dim}
 
 
 @made_once

@@ -54,10 +54,8 @@ def rejected_nodes_leave_no_trace(backend: Backend, case: Case) -> None:
     asked = {name: case[name] for name in ("accept_index", "num_accepted_tokens", "seq_lens", "num_draft_tokens")}
     steps = outputs_of(backend, "get_recurrent_steps", {**asked, "interval": case["interval"]})
     start = case["states"]
-    buffers = {
-        "state_buffers": [start.copy(), start[:, :1].copy()],
-        "step_buffers": list(_run_trees(start, case["state_slots"], tokens, case["parents"])),
-    }
+    after_steps = [*_run_trees(start, case["state_slots"], tokens, case["parents"])]
+    buffers = {"state_buffers": [start.copy(), start[:, :1].copy()], "step_buffers": after_steps}
     slots = {name: case[name] for name in ("state_slots", "snapshot_slots")}
     after = outputs_of(backend, "commit_recurrent_states", {**buffers, **slots, **steps})["state_buffers"]
     for request in range(num_requests):

@@ -10,6 +10,7 @@ from specsim.properties.composite import composite
 from specsim.properties.operations.acceptance import strategy as acceptance
 from specsim.properties.operations.dflash import strategy as dflash
 from specsim.properties.operations.pages.strategy import near_a_page, page_sizes
+from specsim.properties.strategies import topologies
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -87,20 +88,13 @@ def _budget(kind: str, survivals: Array, number: int) -> int:
 def tied_survivals(draw: st.DrawFn) -> Arguments:
     """Draw calls of several requests whose budget ends between equal survivals, or nearly so: free roots, no limits."""
     num_drafts = draw(st.integers(2, 5))
-    rows = _confidences(
-        draw(st.sampled_from(("halves", "saturated", "rounded"))),
-        draw(st.lists(bulk(), min_size=nearest("request", 2), max_size=nearest("request", MAX_REQUESTS))),
-        num_drafts,
-    )
+    kind = draw(st.sampled_from(("halves", "saturated", "rounded")))
+    sources = draw(st.lists(bulk(), min_size=nearest("request", 2), max_size=nearest("request", MAX_REQUESTS)))
+    rows = _confidences(kind, sources, num_drafts)
     survivals = np.cumprod(rows, axis=1)
-    return {
-        "confidence": rows,
-        "num_drafts": None,
-        "survival_eps": None,
-        "verify_token_budget": _budget("tied", survivals[survivals >= SURVIVAL_EPS], draw(st.integers(0, 2**16))),
-        "max_verify_len": num_drafts + 1,
-        "min_verify_len": 1,
-    }
+    budget = _budget("tied", survivals[survivals >= SURVIVAL_EPS], draw(st.integers(0, 2**16)))
+    limits = {"verify_token_budget": budget, "max_verify_len": num_drafts + 1, "min_verify_len": 1}
+    return {"confidence": rows, "num_drafts": None, "survival_eps": None, **limits}
 
 
 @composite
@@ -180,16 +174,11 @@ def ragged_verify_window(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     committed = np.array([length for length, _, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES)))
     lens = np.array([own for _, own, _ in requests], dtype=np.int32)
     width = int((committed.astype(np.int64) + lens).max(initial=0)) + draw(slack())
-    rows, req_to_token = request_rows(draw(bulk()), len(requests), width)
+    rows = request_rows(draw(bulk()), len(requests), width)
     candidates = np.array([source.integers(count, 1, 9) for _, _, source in requests], dtype=np.int64)
-    return {
-        "candidates": candidates.reshape(-1, count),
-        "verify_lens": lens,
-        "req_pool_indices": rows,
-        "req_to_token": req_to_token,
-        "seq_lens": committed,
-        "num_tokens": _padded(draw, int(lens.sum())),
-    }
+    chains = {"candidates": candidates.reshape(-1, count), "verify_lens": lens}
+    known = topologies.mapped(rows, committed, committed.dtype)
+    return {**chains, **known, "num_tokens": _padded(draw, int(lens.sum()))}
 
 
 @composite
@@ -227,15 +216,10 @@ def ragged_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) ->
     requests = draw(batch(st.tuples(committed, _verify_lens(8, 0)), max_requests))
     max_seq_len_k = max((length + own for length, own in requests), default=0) + draw(slack())
     width = max_seq_len_k + draw(slack())
-    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(requests), width, page_size)
-    return {
-        "req_pool_indices": req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": np.array([length for length, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
-        "verify_lens": np.array([own for _, own in requests], dtype=np.int32),
-        "max_seq_len_k": max_seq_len_k,
-        "page_size": page_size,
-    }
+    rows = request_rows(draw(bulk()), len(requests), width, page_size)
+    lens = np.array([own for _, own in requests], dtype=np.int32)
+    known = topologies.mapped(rows, [length for length, _ in requests], draw(st.sampled_from(LENGTH_DTYPES)))
+    return {**known, "verify_lens": lens, "max_seq_len_k": max_seq_len_k, "page_size": page_size}
 
 
 @composite
@@ -279,12 +263,10 @@ def commit_inject_layout(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     ends = np.where((counts > 0) & (where != "ring"), committed.astype(np.int64) + counts, 0)
     source = draw(bulk())
     width = int(ends.max(initial=1)) + draw(slack())
-    rows, req_to_token = request_rows(source, len(requests), width)
-    places = source.order(int(req_to_token.max(initial=0)) + 1).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
+    rows = request_rows(source, len(requests), width)
+    places = source.order(int(rows[1].max(initial=0)) + 1).astype(draw(st.sampled_from(TOKEN_DTYPES))) + 7
     return {
-        "req_pool_indices": rows,
-        "req_to_token": req_to_token,
-        "seq_lens": committed,
+        **topologies.mapped(rows, committed, committed.dtype),
         "commit_lens": commit,
         "verify_lens": gate,
         "slot_map": places if where == "mapped" else None,

@@ -37,11 +37,8 @@ def remap_accepted_slots(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> A
     ends = [length + count for length, count in zip(committed, counts, strict=True)]
     rows = request_rows(draw(bulk()), len(counts), max(ends, default=0) + draw(slack()))
     slots = any_slots(paths.source, paths.num_entries)
-    return {
-        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
-        "out_cache_loc": slots,
-        "accept_index": paths.accept_index,
-    }
+    known = mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES)))
+    return {**known, "out_cache_loc": slots, "accept_index": paths.accept_index}
 
 
 @made_once

@@ -34,12 +34,9 @@ def target_verify_metadata(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) ->
     max_seq_len_k = max(committed, default=0) + tokens_per_request + draw(slack())
     source = draw(bulk())
     rows = request_rows(source, len(committed), max_seq_len_k + draw(slack()), page_size)
-    return {
-        **mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES))),
-        "num_tokens": len(committed) * tokens_per_request,
-        "max_seq_len_k": max_seq_len_k,
-        "page_size": page_size,
-    }
+    known = mapped(rows, committed, draw(st.sampled_from(LENGTH_DTYPES)))
+    num_tokens = len(committed) * tokens_per_request
+    return {**known, "num_tokens": num_tokens, "max_seq_len_k": max_seq_len_k, "page_size": page_size}
 
 
 @composite

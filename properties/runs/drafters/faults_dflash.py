@@ -12,13 +12,9 @@ from specsim.properties.mutants.record import edits_of_sides, mutants_of_sides, 
 def of_requests(phase: DflashDraftInput, is_kept: Array) -> DflashDraftInput:
     """Return the requests of a phase that are kept, with their features."""
     rows = np.repeat(is_kept, phase.ctx_lens)
-    return DflashDraftInput(
-        phase.req_pool_indices[is_kept],
-        phase.bonus_tokens[is_kept],
-        phase.target_hidden[rows],
-        phase.ctx_lens[is_kept],
-        phase.draft_seq_lens[is_kept],
-    )
+    names = ("req_pool_indices", "bonus_tokens", "ctx_lens", "draft_seq_lens")
+    kept = {name: vars(phase)[name][is_kept] for name in names}
+    return DflashDraftInput(target_hidden=phase.target_hidden[rows], **kept)
 
 
 def without_last_rows(phase: DflashDraftInput, is_shorter: Array) -> DflashDraftInput:

@@ -49,13 +49,8 @@ def of_the_token_before(reported: Array, count: int) -> Array:
 def _extending(spoil: Spoil) -> Callable[[Function], Function]:
     """Inject other hidden states that an extend consumes."""
     instead = f"{spoil.__name__}(batch.hidden_states, len(self.facts.description.draft_layers))"
-    return edited(
-        _EXTENDED,
-        f"if batch.hidden_states is not None:\n    batch = replace(batch, hidden_states={instead})\n{_EXTENDED}",
-        within="StepwiseSide._catch_up",
-        replace=replace,
-        spoil=spoil,
-    )
+    extended = f"if batch.hidden_states is not None:\n    batch = replace(batch, hidden_states={instead})\n{_EXTENDED}"
+    return edited(_EXTENDED, extended, within="StepwiseSide._catch_up", replace=replace, spoil=spoil)
 
 
 def _projecting(spoil: Spoil) -> Callable[[Function], Function]:

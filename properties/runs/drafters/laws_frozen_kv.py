@@ -41,13 +41,10 @@ def frozen_runs(draw: DrawFn) -> Scenario:
     seed = draw(st.integers(0, 2**16))
     text = np.random.default_rng(seed)
     shared, num_requests = text.integers(0, SMALL_VOCABULARY, 6), draw(st.sampled_from((3, 4, 2, 1)))
-    prompts = [
-        (
-            *shared[: draw(st.integers(0, 6))].tolist(),
-            *text.integers(0, SMALL_VOCABULARY, draw(st.sampled_from((3, 1, 2, 4)))).tolist(),
-        )
-        for _ in range(num_requests)
-    ]
+    prompts = []
+    for _ in range(num_requests):
+        front = shared[: draw(st.integers(0, 6))].tolist()
+        prompts.append((*front, *text.integers(0, SMALL_VOCABULARY, draw(st.sampled_from((3, 1, 2, 4)))).tolist()))
     agreement, num_right = draw(st.sampled_from(((1.0, 2), (1.0, None), (0.6, None), (1.0, 1), (1.0, 0))))
     sharing = draw(st.sampled_from(SHARINGS))
     model = HashModel(SMALL_VOCABULARY, seed % 50, agreement, num_right, kv_sharing=sharing)

@@ -31,11 +31,8 @@ def handed_on_runs(draw: st.DrawFn) -> Scenario:
 
     Strong penalties make the first token that a request repeats another one; some requests have none.
     """
-    one = st.builds(
-        Arrival,
-        prompt=st.lists(st.integers(0, FEW_TOKENS - 1), min_size=1, max_size=3).map(tuple),
-        max_new_tokens=st.sampled_from((5, 3, 4, 2)),
-    )
+    prompts = st.lists(st.integers(0, FEW_TOKENS - 1), min_size=1, max_size=3).map(tuple)
+    one = st.builds(Arrival, prompt=prompts, max_new_tokens=st.sampled_from((5, 3, 4, 2)))
     run, asked = draw(any_ruled_runs()), enumerate(draw(st.lists(one, min_size=3, max_size=5)))
     crowd = [replace(each, prompt=(place, *each.prompt)) for place, each in asked]
     strong = LogitRules(frequency_penalty=draw(st.sampled_from((6.0, -6.0))), presence_penalty=3.0)
@@ -153,10 +150,7 @@ def engine_emits_the_law_of_its_rules(backend: Backend, scenario: Scenario) -> N
     rules = first.logit_rules or NO_RULES
 
     def row_after(tokens: Outcome) -> Row:
-        prefix = Prefix(model)
-        for token in (*first.prompt, *tokens):
-            prefix.append(token)
-        logits = ruled_logits(rules, (), tokens, prefix.next_sampling_logits())
+        logits = ruled_logits(rules, (), tokens, Prefix(model, (*first.prompt, *tokens)).next_sampling_logits())
         whole = tuple(None if isinf(logit) else int(logit) for logit in logits)
         return require_present("an exact row", exact_row(whole, Filters()))
 

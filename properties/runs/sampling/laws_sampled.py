@@ -241,14 +241,9 @@ def seeded_runs(draw: st.DrawFn, most_tokens: int = 32) -> Scenario:
     """Draw a batch in which most requests are sampled, each with parameters and a seed of its own."""
     vocab_size = draw(st.integers(4, most_tokens))
     prompts = draw(st.lists(_prompts(vocab_size), min_size=2, max_size=3))
-    return sampled_scenario(
-        draw(st.sampled_from(TREES)),
-        _model(draw, vocab_size),
-        prompts,
-        [draw(st.one_of(_parameters(), _parameters(), st.none())) for _ in prompts],
-        draw(st.integers(3, 6)),
-        is_v1=draw(st.booleans()),
-    )
+    tree, model = draw(st.sampled_from(TREES)), _model(draw, vocab_size)
+    sampling = [draw(st.one_of(_parameters(), _parameters(), st.none())) for _ in prompts]
+    return sampled_scenario(tree, model, prompts, sampling, draw(st.integers(3, 6)), is_v1=draw(st.booleans()))
 
 
 @composite

@@ -152,9 +152,5 @@ def scene_of(arguments: Mapping[str, Any], request: int) -> TreeScene:
     num_nodes = arguments["candidates"].shape[1]
     links = (arguments[name][request] for name in ("retrieve_next_token", "retrieve_next_sibling"))
     logits = arguments["logits"][request * num_nodes : (request + 1) * num_nodes]
-    return TreeScene(
-        topology=Topology.from_links(*links),
-        tokens=tuple(arguments["candidates"][request].tolist()),
-        rows=tuple(map(exact_row_of, logits)),
-        num_steps=int(arguments["num_steps"]),
-    )
+    tokens, rows = tuple(arguments["candidates"][request].tolist()), tuple(map(exact_row_of, logits))
+    return TreeScene(Topology.from_links(*links), tokens, rows, int(arguments["num_steps"]))

@@ -1,8 +1,6 @@
 """Laws of whole runs of a model with a sliding window: its slots change no token, are where they should be, and go."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -15,8 +13,10 @@ from specsim.properties.runs.play import Play
 from specsim.properties.runs.scenario import Scenario
 from specsim.properties.runs.schedules.laws_scheduled import DECISIONS, schedules_change_no_token
 from specsim.properties.runs.schedules.scheduled_runs import overlapped_runs, scheduled_runs
+from specsim.properties.runs.tags import check_window_tags
+from specsim.simulation.comparing.request_pairs import free_at_rest
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.pool_kinds import SWA_COMPONENT, SWA_KEYS, SWA_VALUES, PoolKind
+from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import most_positions, most_seen
 from specsim.simulation.requests import Request
 
@@ -40,12 +40,11 @@ def what_a_window_sees_has_its_slot(backend: Backend, scenario: Scenario) -> Non
             if is_answered or not scenario.schedule.has_prefix_cache:
                 _check_number(scenario, engine, request)
             if "full_to_swa" in state and is_answered:
-                _check_window(f"after step {step}", state, engine, request, scenario.schedule.is_overlapped)
+                is_queued, when = scenario.schedule.is_overlapped, f" after step {step}"
+                check_window_tags(state, request, engine.scheduler.memory, is_queued, request.fill, when)
     memory = engine.scheduler.memory
-    swa, cached = memory.swa, sorted(() if memory.cache is None else memory.cache.slots)
-    if swa is not None:
-        free = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
-        everything = swa.swa.num_slots - memory.page_size
+    if memory.swa is not None:
+        free, everything = free_at_rest(memory)["free SWA slots"], memory.swa.swa.num_slots - memory.page_size
         require(free == everything, "free and cached SWA slots at the end", free, everything)
 
 
@@ -81,24 +80,6 @@ def _check_number(scenario: Scenario, engine: Engine, request: Request) -> None:
     most = most_seen(config, demand, longest, window, memory.page_size, schedule)
     most = ceil_to(most, memory.page_size)
     require(held <= most, f"SWA slots of request {request.request_id}", held, f"at most {most}")
-
-
-def _check_window(when: str, state: Mapping[str, Any], engine: Engine, request: Request, is_queued: bool) -> None:
-    """Check what the worker has of the positions that the next forward of a request sees.
-
-    Where writes may be queued, it perhaps does not know yet which SWA slots these have.
-    """
-    memory, text, committed = engine.scheduler.memory, request.fill, request.num_committed
-    for position in range(max(0, committed - memory.window + 1), committed):
-        slot = request.slots[position]
-        (reported,) = (0,) if memory.swa is None else memory.swa.swa_slots([slot])
-        there = reported if is_queued else int(state["full_to_swa"][slot])
-        what = f"request {request.request_id} at {position} {when}"
-        require(there == reported > 0, f"SWA slot of {what}", there, reported or "one")
-        for component, name in enumerate((SWA_KEYS, SWA_VALUES)):
-            got = state["swa_kv"][component][there].tolist()
-            expected = [position, text[position], 0, SWA_COMPONENT + component]
-            require(got == expected, f"{name} of {what}", got, expected)
 
 
 def window_runs() -> SearchStrategy[Scenario]:

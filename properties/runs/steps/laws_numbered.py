@@ -1,6 +1,7 @@
 """Laws of whole runs whose requests draft numbers of steps of their own, 0 included: outputs do not depend on them."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,14 +93,9 @@ def grammars_read_the_drafts_of_their_own_requests(backend: Backend, scenario: S
 
 def numbers_are_taken_as_the_reference_takes_them(backend: Backend, scenario: Scenario) -> None:
     """Every phase of every iteration hands over what the reference's does, request by request."""
-    divergence = find_divergence(
-        Play(scenario).worker,
-        Play(scenario, backend).worker,
-        scenario.requests(),
-        max_batch=scenario.room.max_batch,
-        shuffle_seed=scenario.room.shuffle_seed,
-        schedule=scenario.schedule,
-    )
+    play, tried, room = Play(scenario), Play(scenario, backend), scenario.room
+    find = partial(find_divergence, play.worker, tried.worker, scenario.requests(), schedule=scenario.schedule)
+    divergence = find(max_batch=room.max_batch, shuffle_seed=room.shuffle_seed)
     require(divergence is None, "first divergence", divergence, "none")
 
 

@@ -69,13 +69,8 @@ def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS) -> Scen
     is_overlapped = name in V2_WORKERS and draw(st.sampled_from((False, True)))
     configs = SpecConfig(1, 3, 4), SpecConfig(2, 2, 5), SpecConfig(1, 2, 3), SpecConfig(2, 3, 6)
     scenario = draw(crowds(configs, 1.0, 12, 16))
-    return drafted_by(
-        name,
-        scenario,
-        num_drafts=PatternNumbers(draw(st.sampled_from(PATTERNS))),
-        is_overlapped=is_overlapped,
-        stream_seed=scenario.room.shuffle_seed,
-    )
+    numbers, seed = PatternNumbers(draw(st.sampled_from(PATTERNS))), scenario.room.shuffle_seed
+    return drafted_by(name, scenario, num_drafts=numbers, is_overlapped=is_overlapped, stream_seed=seed)
 
 
 def numbered_runs_of_eagle() -> SearchStrategy[Scenario]:
@@ -93,8 +88,6 @@ def numbered_grammars(draw: st.DrawFn) -> Scenario:
     """Draw such a run whose requests have grammars; most batches are narrower than their chains could be."""
     run = draw(numbered_runs_of_eagle())
     pattern = draw(st.sampled_from(((0, 1), (1, 0, 1, MOST))))
-    return run.having(
-        sizes=draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(1, 2, 3)))),
-        num_drafts=PatternNumbers(pattern),
-        arrivals=tuple(replace(one, grammar=draw(automata())) for one in run.arrivals),
-    )
+    sizes = draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(1, 2, 3))))
+    arrivals = tuple(replace(one, grammar=draw(automata())) for one in run.arrivals)
+    return run.having(sizes=sizes, num_drafts=PatternNumbers(pattern), arrivals=arrivals)

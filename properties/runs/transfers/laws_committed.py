@@ -21,8 +21,8 @@ from specsim.properties.reach.counting import reached
 from specsim.properties.runs.histories import VOCABULARY, models, tagged_pools
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
 from specsim.properties.runs.steps.numbered_runs import PATTERNS, PatternNumbers
+from specsim.properties.runs.tags import check_tags_at, expected_tags, states_after
 from specsim.properties.runs.transfers.laws_loaded import watched_play
-from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
 from specsim.properties.runs.workers.laws_tokens import require_all_free
 from specsim.properties.seeds import source_of
 from specsim.simulation.engine import Engine

@@ -12,7 +12,7 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.checks import require, require_present, states_of_runs
 from specsim.properties.property import OF_ENGINES
 from specsim.properties.reach.counting import reached
-from specsim.properties.reach.ends import Continued, End, RowOfWorker, WiderThanTheFirst
+from specsim.properties.reach.ends import End, continued, row_of_worker, wider_than_the_first
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.runs.drafted import ALL_WORKERS, FEW_TOKENS, V2_WORKERS, drafted_by
 from specsim.properties.runs.histories import VOCABULARY
@@ -44,9 +44,9 @@ OF_ONE_WIDTH = ("ngram", "dflash")
 """Drafters whose verifies are as wide whatever number of drafts there is."""
 
 TAGS = (
-    *(str(Continued(end, name)) for end in ENDS for name in ALL_WORKERS),
-    *(str(RowOfWorker(name)) for name in ALL_WORKERS),
-    *(str(WiderThanTheFirst(name)) for name in ALL_WORKERS if not name.startswith(OF_ONE_WIDTH)),
+    *(continued(end, name) for end in ENDS for name in ALL_WORKERS),
+    *(row_of_worker(name) for name in ALL_WORKERS),
+    *(wider_than_the_first(name) for name in ALL_WORKERS if not name.startswith(OF_ONE_WIDTH)),
 )
 """What runs of these laws meet: each nearly all of them, and the last ones half."""
 
@@ -177,7 +177,7 @@ class _Played:
     def _note_rows(self, engine: Engine) -> None:
         for request in engine.scheduler.holders:
             if self._rows.setdefault(request.row, request.request_id) != request.request_id:
-                reached(RowOfWorker(self.name))
+                reached(row_of_worker(self.name))
             self._rows[request.row] = request.request_id
 
     def _note_width(self) -> None:
@@ -186,7 +186,7 @@ class _Played:
         width, num_requests = phase.num_draft_tokens, len(phase.seq_lens)
         self._first_width = self._first_width or width
         if width > self._first_width and num_requests == self.scenario.room.max_batch:
-            reached(WiderThanTheFirst(self.name))
+            reached(wider_than_the_first(self.name))
 
     def _disturb(self, engine: Engine, end: End, request: Request) -> None:
         """Abort or retract a request that has output enough, once."""
@@ -206,7 +206,7 @@ class _Played:
         memory = engine.scheduler.memory
         hit = match_prefix(memory, text) if memory.cache is not None else None
         if hit is not None and len(hit.slots) > len(request.prompt):
-            reached(Continued(end, self.name))
+            reached(continued(end, self.name))
         self.later.append(later)
         engine.submit(later)
 

@@ -126,14 +126,8 @@ def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Move:
     model = replace(draw(models()), num_right=None, agreement=agreement, hot_token_id=None)
     prompts = [tuple(source.randrange(VOCABULARY) for _ in range(source.choice((2, 5, 11)))) for _ in range(2)]
     num_tokens = [source.randint(10, 15) for _ in prompts]
-    scenario = scenario_of(
-        config,
-        model,
-        [Arrival(one, count) for one, count in zip(prompts, num_tokens, strict=True)],
-        max_batch=2,
-        shuffle_seed=source.randrange(1 << 16),
-        page_size=sizes[0],
-    )
+    asked = [Arrival(one, count) for one, count in zip(prompts, num_tokens, strict=True)]
+    scenario = scenario_of(config, model, asked, 2, source.randrange(1 << 16), page_size=sizes[0])
     first = drafted_by(names[0], scenario, target_pool=kind)
     model, arrivals = first.model, []
     for one in first.arrivals:
@@ -143,12 +137,8 @@ def loading_runs(draw: st.DrawFn, kinds: tuple[PoolKind, ...] = KINDS) -> Move:
         arrivals.append(replace(one, eos_token=stop))
     first = first.having(arrivals=tuple(arrivals))
     other = config if names[0].startswith("multi_layer") else SpecConfig(1, 2, 3)
-    second = drafted_by(
-        names[1],
-        first.having(sizes=source.choice((config, other)), page_size=sizes[1]),
-        model=model,
-        shuffle_seed=source.randrange(1 << 16),
-    )
+    resized = first.having(sizes=source.choice((config, other)), page_size=sizes[1])
+    second = drafted_by(names[1], resized, model=model, shuffle_seed=source.randrange(1 << 16))
     has_states = model.target_pool in RECURRENT_KINDS
     return Move(
         first.having(schedule=_schedule(source, names[0], False, has_states)),

@@ -13,7 +13,7 @@ from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import VOCABULARY, scenarios, tagged_pools, tree_scenarios
 from specsim.properties.runs.play import Play, parts_of, require_in_step
 from specsim.properties.runs.scenario import Arrival, Scenario, scenario_of
-from specsim.properties.runs.workers.laws_state import check_tags_at, expected_tags, states_after
+from specsim.properties.runs.tags import check_tags_at, expected_tags, states_after
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker

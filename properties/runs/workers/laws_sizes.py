@@ -66,12 +66,8 @@ def _play_all(backend: Backend, tour: touring.Tour, runs_of: RunsOf) -> None:
 
 def tours() -> SearchStrategy[touring.Tour]:
     """Draw what all runs of a tour share."""
-    return st.builds(
-        touring.Tour,
-        seed=st.integers(0, 2**32 - 1),
-        agreement=st.sampled_from((0.7, 0.9, 0.5)),
-        num_layers=st.sampled_from(((2, 1), (1, 2))),
-    )
+    agreements, layers = st.sampled_from((0.7, 0.9, 0.5)), st.sampled_from(((2, 1), (1, 2)))
+    return st.builds(touring.Tour, seed=st.integers(0, 2**32 - 1), agreement=agreements, num_layers=layers)
 
 
 def _classes(*dimensions: Dimension) -> Callable[[Backend], tuple[str, ...]]:

@@ -7,11 +7,11 @@ import numpy as np
 
 from specsim.config import PoolSizes
 from specsim.conformance.backend import EAGLE_V2, Backend
-from specsim.hashing import digest
 from specsim.properties.laws.checks import require, states_of_runs
 from specsim.properties.runs.histories import asking, scenarios, trees_or_any_scenario
 from specsim.properties.runs.play import Play, require_in_step, require_none, require_same, side_by_side
 from specsim.properties.runs.scenario import Scenario
+from specsim.properties.runs.tags import Tags, check_tags_at, expected_tags
 from specsim.properties.runs.workers.laws_tokens import SPINE
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
@@ -19,59 +19,15 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.comparing.reported_pairs import ReportedPairs
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import Worker, is_telling
-
-Tags = list[list[list[int]]]
-
-
-def expected_tags(model: HashModel, tokens: Sequence[int]) -> tuple[Tags, Tags]:
-    """Return the target and draft tags, [buffer][position], that a fresh prefill of tokens writes.
-
-    The last token is the bonus token: it has no target entry, and it is what the last draft entry consumed.
-    """
-    prefix = Prefix(model)
-    target: Tags = [[] for _ in range(2 * model.num_target_layers)]
-    draft: Tags = [[] for _ in range(2 * model.num_draft_layers)]
-    draft_folds = [0] * model.num_draft_layers
-    for position, token in enumerate(tokens[:-1]):
-        prefix.append(token)
-        for layer in range(model.num_target_layers):
-            context = 0 if layer == 0 else prefix.folds[layer - 1]
-            for component in (2 * layer, 2 * layer + 1):
-                target[component].append([position, token, context, component])
-        context = digest([*prefix.folds, prefix.context_word])
-        for layer in range(model.num_draft_layers):
-            for component in (2 * layer, 2 * layer + 1):
-                entry = [position, tokens[position + 1], context, component]
-                draft[component].append(entry)
-                draft_folds[layer] += digest(entry)
-            context = draft_folds[layer] & 0xFFFFFFFF
-    return target, draft
-
-
-def states_after(model: HashModel, tokens: Sequence[int]) -> list[list[int]]:
-    """Return the recurrent states, [buffer], after some tokens: the folds of the layers, and the convolution's."""
-    prefix = Prefix(model)
-    for token in tokens:
-        prefix.append(token)
-    return [*([fold] for fold in prefix.folds), [*([0] * CONVOLUTION_WIDTH), *tokens][-CONVOLUTION_WIDTH:]]
 
 
 def check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:
     """Raise AssertionError unless every committed position of a request holds its tag in every component."""
     slots = request.slots[: request.num_committed]
     check_tags_at(pool, [buffer[slots] for buffer in buffers], request, expected)
-
-
-def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected: Tags) -> None:
-    """Raise AssertionError unless the entries of a request's committed positions are the tags."""
-    for component, (read, tags) in enumerate(zip(entries, expected, strict=True)):
-        for position, (one, other) in enumerate(zip(read.tolist(), tags, strict=True)):
-            require(one == other, f"{pool}[{component}] of request {request.request_id} at {position}", one, other)
 
 
 def check_texts(pools: Sequence[str], state: dict[str, Any], model: HashModel, request: Request) -> None:

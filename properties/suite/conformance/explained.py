@@ -8,6 +8,7 @@ from pathlib import Path
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import write_case
 from specsim.conformance.drawing import draw_requests, in_words
+from specsim.conformance.piping.command import command_of
 from specsim.conformance.plain_text import printable
 from specsim.conformance.stored import Provenance
 from specsim.properties.suite.conformance.report import Failure
@@ -63,4 +64,6 @@ def indented(message: str, by: int = 2) -> str:
 
 def replay_line(path: Path, implementation: str) -> str:
     """Return the line that replays a case against the implementation that it was found in."""
-    return f"specsim replay {shlex.quote(str(path))} --impl {shlex.quote(implementation)}"
+    command = command_of(implementation)
+    who = f"--impl {shlex.quote(implementation)}" if command is None else f"--command {shlex.quote(command)}"
+    return f"specsim replay {shlex.quote(str(path))} {who}"

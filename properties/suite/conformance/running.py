@@ -237,13 +237,8 @@ def explore(
 
 def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> Failure:
     """Return the failure of a property; with its case, where that is a call of an operation or can be stated as one."""
-    failure = Failure(
-        operation="" if one.fills_missing else one.operations[0],
-        property=one.name,
-        message=words_of(error) or type(error).__name__,
-        case=None,
-        error=bounded(trace_of(error), LONGEST_TRACE),
-    )
+    operation, message = "" if one.fills_missing else one.operations[0], words_of(error) or type(error).__name__
+    failure = Failure(operation, one.name, message, None, bounded(trace_of(error), LONGEST_TRACE))
     for name in one.operations:
         if name in RECORDS and is_call(RECORDS[name].contract, case):
             return replace(failure, operation=name, case=case, evidence=evidence_of(one, backend, case, case))

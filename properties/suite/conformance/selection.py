@@ -33,15 +33,8 @@ class Described:
     @classmethod
     def of(cls, backend: Backend) -> "Described":
         """Return what is to be known of a backend."""
-        return cls(
-            backend.name,
-            frozenset(backend.functions),
-            backend.rejects,
-            backend.has_worker,
-            backend.makes,
-            backend.alike,
-            tuple(backend.drafters),
-        )
+        functions, drafters = frozenset(backend.functions), tuple(backend.drafters)
+        return cls(backend.name, functions, backend.rejects, backend.has_worker, backend.makes, backend.alike, drafters)
 
     def has(self, name: str) -> bool:
         """Return whether it defines a callable."""

@@ -1,7 +1,7 @@
 """What is checked and how much may be spent on it, and what a worker says of an implementation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgspec
@@ -87,14 +87,8 @@ class Unprepared:
         return vars(self)
 
 
-class _Plain(msgspec.Struct, forbid_unknown_fields=True):
-    described: Described
-    device: str
-    is_interpreted: bool
-    uses_gpu: bool
-    declared: dict[str, Any]
-    version: str
-    remarks: tuple[str, ...]
+_FORMS = ((one.name, dict[str, Any] if one.name == "declared" else one.type) for one in fields(Prepared))
+_Plain = msgspec.defstruct("_Plain", _FORMS, forbid_unknown_fields=True)
 
 
 def prepared_from(plain: Mapping[str, Any] | None) -> Prepared | Unprepared | None:
@@ -109,5 +103,5 @@ def prepared_from(plain: Mapping[str, Any] | None) -> Prepared | Unprepared | No
         return None
     if "code" in plain:
         return msgspec.convert(plain, Unprepared)
-    read = msgspec.convert(plain, _Plain)
-    return Prepared(**{**msgspec.structs.asdict(read), "declared": limits_from(read.declared)})
+    read = msgspec.structs.asdict(msgspec.convert(plain, _Plain))
+    return Prepared(**{**read, "declared": limits_from(read["declared"])})

@@ -27,7 +27,7 @@ def compare(
     operation : str
         Its name.
     arguments : mapping
-        The call by the names of docs/operations.md, as it was made: NumPy arrays of the shapes and element types there,
+        The call by the names of its contract, as it was made: NumPy arrays of the shapes and element types there,
         lists of them, whole numbers and None. What the operation writes is given as it was before the call.
     got : mapping, array or tuple of arrays
         NumPy arrays by the names of the outputs and of the arguments that the operation writes, as they are after the
@@ -53,7 +53,7 @@ def compare(
         whatever the reference refuses.
     """
     if operation not in RECORDS:
-        expected = " or ".join(nearest(operation, RECORDS)) or "one of docs/operations.md"
+        expected = " or ".join(nearest(operation, RECORDS)) or "one of specsim list operations"
         because = "answers are compared by its contract"
         raise SpecRejection(Reason.UNKNOWN_NAME, "name of the operation", operation, expected, because)
     call = name_arguments(RECORDS[operation], (), arguments)

@@ -20,7 +20,7 @@ def find_property(name: str) -> Property:
     wanted = f"agreement.{name}" if name in RECORDS else name
     if wanted in known:
         return known[wanted]
-    expected = " or ".join(nearest(name, [*RECORDS, *known])) or "one of docs/properties.md"
+    expected = " or ".join(nearest(name, [*RECORDS, *known])) or "one of specsim list properties"
     because = "an operation or a property is fuzzed"
     raise SpecRejection(Reason.UNKNOWN_NAME, "name of the target", name, expected, because)
 

@@ -30,7 +30,7 @@ def target(
     Parameters
     ----------
     property_or_operation : str
-        A property of docs/properties.md, or an operation, which stands for its agreement with the reference.
+        A property of `specsim list properties`, or an operation, which stands for its agreement with the reference.
     implementation : str or Backend
         The module, as in an import, or what ``specsim.load`` returns.
     cases : str, Path or None

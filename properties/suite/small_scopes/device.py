@@ -44,12 +44,9 @@ class TagDevice:
     @classmethod
     def of(cls, sizes: PoolSizes) -> "TagDevice":
         """Return a device in which nothing has run."""
-        return cls(
-            np.zeros((sizes.num_rows, sizes.row_width), dtype=np.int32),
-            np.full((sizes.num_slots, 1), NOBODYS, dtype=np.int64),
-            np.full((sizes.num_slots, 1), NOBODYS, dtype=np.int64),
-            {},
-        )
+        rows = np.zeros((sizes.num_rows, sizes.row_width), dtype=np.int32)
+        target, draft = (np.full((sizes.num_slots, 1), NOBODYS, dtype=np.int64) for _ in range(2))
+        return cls(rows, target, draft, {})
 
     def assign(self, ranges: Sequence[SlotRange], operations: CallsByName) -> None:
         """Write allocated slots into the map."""

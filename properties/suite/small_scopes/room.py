@@ -38,13 +38,9 @@ class Room:
     def of(cls, world: World, scheduler: Scheduler) -> "Room":
         """Return what there is."""
         holders = tuple(scheduler.holders)
-        return cls(
-            holders,
-            {request.request_id: request.holding.books for request in holders},
-            _need(world, [request.holding.books for request in scheduler.running]),
-            num_obtainable(scheduler),
-            scheduler.mid_prompt is None,
-        )
+        books = {request.request_id: request.holding.books for request in holders}
+        num_needed = _need(world, [request.holding.books for request in scheduler.running])
+        return cls(holders, books, num_needed, num_obtainable(scheduler), scheduler.mid_prompt is None)
 
     def check(
         self, world: World, scheduler: Scheduler, given_back: Sequence[Request], ended: Sequence[Request]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from specsim.config import PoolSizes
 from specsim.host.metrics import RequestCounters
@@ -100,29 +101,17 @@ class World:
 
     def start(self) -> State:
         """Return the state before the first event."""
-        scheduler = self._make_scheduler(
-            self.scope.config,
-            self.pools,
-            NUM_REQUESTS,
-            self.operations,
-            allocates_ahead=not self.scope.is_v1,
-            schedule=self.schedule,
-            observer=self.reach,
-        )
+        make = partial(self._make_scheduler, self.scope.config, self.pools, NUM_REQUESTS, self.operations)
+        scheduler = make(allocates_ahead=not self.scope.is_v1, schedule=self.schedule, observer=self.reach)
         return State(scheduler, TagDevice.of(self.pools), list(range(1, NUM_REQUESTS + 1)))
 
     def request(self, number: int, length: int) -> Request:
         """Return a request whose output ends at a length: the longest by length, others by a stop token."""
         text, prompt_length = self.texts.tokens[number], self.scope.prompt_length
-        longest = max(OUTPUT_LENGTHS)
-        return Request(
-            number,
-            self.prompts[number],
-            longest,
-            stop_tokens=() if length == longest else (text[prompt_length + length - 1],),
-            holding=Holding(self.operations.host("Books")()),
-            counters=self.counters,
-        )
+        prompt, longest = self.prompts[number], max(OUTPUT_LENGTHS)
+        stops = () if length == longest else (text[prompt_length + length - 1],)
+        holding = Holding(self.operations.host("Books")())
+        return Request(number, prompt, longest, stop_tokens=stops, holding=holding, counters=self.counters)
 
     def output_length(self, request: Request) -> int:
         """Return where the output of a request ends."""

@@ -49,11 +49,9 @@ class Texts:
             )
             for request in range(NUM_REQUESTS)
         )
-        return cls(
-            tokens,
-            tuple(_tags([text[: end + 1] for end in range(MOST_POSITIONS)]) for text in tokens),
-            tuple(_tags([(_OF_A_DRAFT, *text[: end + 2]) for end in range(MOST_POSITIONS)]) for text in tokens),
-        )
+        target = tuple(_tags([text[: end + 1] for end in range(MOST_POSITIONS)]) for text in tokens)
+        draft = tuple(_tags([(_OF_A_DRAFT, *text[: end + 2]) for end in range(MOST_POSITIONS)]) for text in tokens)
+        return cls(tokens, target, draft)
 
     def named(self, token: int, names: tuple[int, ...]) -> int:
         """Return a token under other names of the requests."""

@@ -39,10 +39,8 @@ def _pack_rows(scope: forms.Scope) -> forms.Arguments:
     size = len(scope)
     # NOTE: rows are given to requests from the last one on, and each is longer than any path needs.
     width = scope.sizes["node"] + int(scope.columns["seq_lens"].max()) + 1
-    return {
-        "req_pool_indices": np.arange(size, 0, -1, dtype=np.int64),
-        "req_to_token": -np.arange(1, (size + 1) * width + 1, dtype=np.int32).reshape(size + 1, width),
-    }
+    rows = -np.arange(1, (size + 1) * width + 1, dtype=np.int32).reshape(size + 1, width)
+    return {"req_pool_indices": np.arange(size, 0, -1, dtype=np.int64), "req_to_token": rows}
 
 
 def _count_scopes(num_nodes: int) -> Iterator[forms.Scope]:
@@ -81,11 +79,8 @@ def _pack_moves(scope: forms.Scope) -> forms.Arguments:
     request, place = np.nonzero(source >= 0)
     # NOTE: slot 0 is the dump.
     first = 1 + request * num_nodes
-    return {
-        "kv_buffers": _two_layers(1 + len(scope) * num_nodes),
-        "target_slots": first + place,
-        "source_slots": first + source[request, place],
-    }
+    slots, sources = first + place, first + source[request, place]
+    return {"kv_buffers": _two_layers(1 + len(scope) * num_nodes), "target_slots": slots, "source_slots": sources}
 
 
 def _page_scopes(num_nodes: int, name: str, rows: forms.Array) -> Iterator[forms.Scope]:
@@ -108,10 +103,8 @@ def _paged_path_scopes(num_nodes: int) -> Iterator[forms.Scope]:
 def _pack_paged_paths(scope: forms.Scope) -> forms.Arguments:
     accept_index = forms.accept_index_of(scope)
     is_accepted = accept_index >= 0
-    return {
-        "accept_indices": accept_index[is_accepted],
-        "num_accepted_drafts": count_drafts(is_accepted.sum(axis=1)).astype(np.int32),
-    }
+    drafts = count_drafts(is_accepted.sum(axis=1)).astype(np.int32)
+    return {"accept_indices": accept_index[is_accepted], "num_accepted_drafts": drafts}
 
 
 def _cut_scopes(num_nodes: int) -> Iterator[forms.Scope]:
@@ -126,11 +119,8 @@ def _cut_scopes(num_nodes: int) -> Iterator[forms.Scope]:
 
 def _pack_cuts(scope: forms.Scope) -> forms.Arguments:
     tokens, freed = scope.columns["num_accepted_tokens"], scope.columns["to_free_num_slots"]
-    return {
-        "num_accepted_drafts": count_drafts(tokens).astype(np.int32),
-        "num_target_slots": int(tokens.sum()),
-        "num_to_free_slots": int(freed.sum()),
-    }
+    drafts, num_freed = count_drafts(tokens).astype(np.int32), int(freed.sum())
+    return {"num_accepted_drafts": drafts, "num_target_slots": int(tokens.sum()), "num_to_free_slots": num_freed}
 
 
 FORMS = (

@@ -58,11 +58,8 @@ def organize_draft_results(
     order = np.argsort(-scores, axis=1, kind="stable")
     kept = np.sort(order[:, :num_kept], axis=1).astype(np.int64)
     parents = [np.zeros((num_requests, 0), dtype=np.int64), *parents_list[:-1]]
-    return {
-        "parent_list": np.concatenate(parents, axis=1),
-        "top_scores_index": kept,
-        "draft_tokens": np.take_along_axis(np.concatenate(token_list, axis=1), kept, axis=1),
-    }
+    tokens = np.take_along_axis(np.concatenate(token_list, axis=1), kept, axis=1)
+    return {"parent_list": np.concatenate(parents, axis=1), "top_scores_index": kept, "draft_tokens": tokens}
 
 
 def build_tree(

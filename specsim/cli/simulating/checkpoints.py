@@ -85,15 +85,15 @@ class CheckpointOptions:
     dtype: str | None
     algorithm: str | None
 
-    def open(self, layer: str) -> "Opened":
-        """Read what the folders say of themselves, before their weights are.
+    def open(self, layer: str, most: int | None) -> "Opened":
+        """Read what the folders say of themselves, before their weights are, and up to ``most`` prompts of the file.
 
         Raises
         ------
         Failed
-            UNAVAILABLE: the extra or a folder is not there.
+            UNAVAILABLE: the extra, a folder, or the file of prompts is not there.
         SpecRejection
-            BAD_CONFIGURATION: an architecture that no worker can run, or two vocabularies.
+            BAD_CONFIGURATION: an architecture that no worker can run, two vocabularies, or a line that is no prompt.
         """
         if layer == "gpu":
             need_device("the gpu worker")
@@ -104,6 +104,7 @@ class CheckpointOptions:
         notice("read folders")
         with _absent_in_one_line():
             from specsim.checkpoints.folder import open_folder, require_same_vocabulary
+            from specsim.checkpoints.prompts import read_prompts
 
             target = open_folder(self.target)
             draft = None if self.draft is None else open_folder(self.draft)
@@ -113,41 +114,24 @@ class CheckpointOptions:
                 if self.algorithm not in (None, own):
                     is_of = f"--draft {PREFIX}{self.draft} drafts by {own}"
                     raise Failed(f"--algorithm is {self.algorithm}, and {is_of}", Exit.USAGE)
-        return Opened(self, layer, target, draft)
+            prompts = None if self.prompts is None else read_prompts(self.prompts, target, most)
+        return Opened(layer, self.dtype, target, draft, prompts)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """Folders that a worker of a layer can run, as far as they say."""
+    """Folders that a worker of a layer can run, as far as they say, and prompts; None where they come from a text."""
 
-    options: CheckpointOptions
     layer: str
+    type_of_weights: str | None
     target: "Folder"
     draft: "Folder | None"
+    prompts: list[list[int]] | None
 
     @property
     def algorithm(self) -> str:
         """The algorithm by which the draft drafts."""
         return "NGRAM" if self.draft is None else self.draft.head or ALGORITHMS[0]
-
-    def prompts(self, path: Path | None, most: int | None) -> list[list[int]] | None:
-        """Return the prompts of the file, None where they are cut out of a text.
-
-        Raises
-        ------
-        Failed
-            USAGE: a text beside it; UNAVAILABLE: the file or the tokenizer is not there.
-        SpecRejection
-            BAD_CONFIGURATION: a line that is no prompt.
-        """
-        if self.options.prompts is None:
-            return None
-        if path is not None:
-            raise Failed("--text and --prompts both say what the prompts are", Exit.USAGE)
-        with _absent_in_one_line():
-            from specsim.checkpoints.prompts import read_prompts
-
-            return read_prompts(self.options.prompts, self.target, most)
 
     def tokens(self, path: Path | None) -> Sequence[int]:
         """Return the tokens of a text, or of the default one.
@@ -196,7 +180,7 @@ class Opened:
         with _absent_in_one_line():
             from specsim.checkpoints.model import load
 
-            model, judge = load(self.target, self.draft, self.options.dtype, has_kernels=self.layer == "gpu")
+            model, judge = load(self.target, self.draft, self.type_of_weights, has_kernels=self.layer == "gpu")
         return Loaded(model, judge)
 
 
@@ -262,8 +246,15 @@ def with_checkpoints(command: Callable[..., None]) -> Callable[..., None]:
         if algorithm == "NGRAM" and others["acceptance"] == Acceptance.TARGET_DRAW:
             because = "its draws are compared with those of a run without drafts, of a checkpoint that has some"
             raise Failed(f"--acceptance target-draw needs a --draft {PREFIX}FOLDER: {because}", Exit.USAGE)
+        if prompts is not None and others["path"] is not None:
+            raise Failed("--text and --prompts both say what the prompts are", Exit.USAGE)
         drafts = None if draft is None else folder_of(draft)
-        command(checkpoint=CheckpointOptions(folder_of(kind), drafts, prompts, dtype, algorithm), **others)
+        options = CheckpointOptions(folder_of(kind), drafts, prompts, dtype, algorithm)
+        opened = options.open(others["worker"], others["num_requests"] if _is_given("num_requests") else None)
+        others["algorithm"] = opened.algorithm
+        if opened.prompts is not None:
+            others |= {"num_requests": len(opened.prompts), "prompt_length": max(map(len, opened.prompts))}
+        command(checkpoint=opened, **others)
 
     return with_options(_OPTIONS, called)
 
@@ -279,11 +270,6 @@ def near_ties_in_words(figures: dict[str, Any]) -> str:
         return "none"
     margin, allowed = (f"{figures[name]:.2g}" for name in ("largest_margin", "allowed"))
     return f"{figures['count']:,}, by {margin} at most, and rounding explains {allowed}"
-
-
-def count_of_prompts(count: int) -> int | None:
-    """Return how many prompts of a file are wanted: as many as a user says, or all."""
-    return count if _is_given("num_requests") else None
 
 
 def _check_algorithm(given: str | None, draft: str | None) -> None:

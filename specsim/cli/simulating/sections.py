@@ -51,6 +51,7 @@ SECTIONS = {
     "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
     "Report": (
         "as_json",
+        "timeline",
         "logprobs",
         "hidden_states",
         "metrics_port",

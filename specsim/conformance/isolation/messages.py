@@ -26,7 +26,7 @@ MOST_BYTES_OF_A_CALL = 1 << 28
 """Of a call with its arguments; of a larger one the name alone is kept."""
 
 SECONDS_HALFWAY = 10.0
-"""How long a message may stand still that has begun to arrive."""
+"""How long a message, or a frame of a command, may stand still that has begun to arrive."""
 
 CHUNK = 1 << 16
 

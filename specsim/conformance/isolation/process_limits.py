@@ -11,6 +11,9 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+MOST_PROCESSES = 256
+"""Of those that a process has started, how many are looked at."""
+
 UNTIL_DEAD = 1.0
 """Seconds until a process that was killed is gone, unless a driver holds it."""
 
@@ -59,12 +62,18 @@ def go_first() -> None:
 
 
 def bytes_held(process: int) -> int:
-    """Return the memory that a process holds, 0 where the system does not tell."""
-    try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    """Return the most memory that a process or one that it has started holds, 0 where the system does not tell.
+
+    Only what main threads have started is looked at, because this is asked every few milliseconds.
+    """
+    most, found = 0, [process]
+    for one in found:
+        with suppress(OSError, ValueError, IndexError):
+            pages = int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            most = max(most, pages * os.sysconf("SC_PAGE_SIZE"))
+            children = Path(f"/proc/{one}/task/{one}/children").read_text().split()
+            found += map(int, children[: max(MOST_PROCESSES - len(found), 0)])
+    return most
 
 
 def seconds_waited(process: int) -> float:

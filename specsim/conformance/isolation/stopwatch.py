@@ -8,14 +8,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from specsim.conformance.isolation.process_limits import seconds_waited
+from specsim.conformance.isolation.process_limits import MOST_PROCESSES, seconds_waited
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SHORTEST_LOOK = 0.05
 """Seconds between two looks at a process: the system counts CPU time in hundredths."""
-
-MOST_PROCESSES = 256
-"""Of those that a process has started, how many are looked at."""
 
 MOST_STRETCHED = 20.0
 """How many times a limit may pass on the clock of the wall: one that sleeps in short turns has no CPU seconds."""

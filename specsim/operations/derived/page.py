@@ -1,30 +1,10 @@
-"""The documentation page of the tables; ``specsim.validation.page`` adds the structural rules and prints it."""
+"""The contract of an operation in Markdown, for the pages of `docs/reference`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec
-from specsim.operations import MODEL_TABLE, TABLE
 from specsim.operations.record import Operation
 
-HEADER = """# Operations
-
-The table, in pipeline order, and after it the table of the toy models; `python -m specsim.validation.page` prints this
-page. An axis is a name or an expression over names; a call binds every name to one size. Entries that are not defined
-are never read and never compared; the others are within their bounds, and no number among them is NaN (`NAN_SCORE`).
-Where entries are checked, a call is refused unless all of it holds: what is said in the columns, what an operation
-*requires* of its sizes, and what *must hold* between its entries.
-
-Every layer refuses shapes, dtypes and scalars that a contract does not allow, at every call. Entries are checked by the
-reference always, and by `specsim.gpu` on request, because its check waits for the device: inside
-`with specsim.gpu.switches.debugging():`, everywhere with `SPECSIM_DEBUG=1` in the environment, and by `specsim check`;
-never while a CUDA graph is captured. Without the check no operation, those of the toy models included, reads or writes
-outside of its arrays or runs on without end, whatever its entries: kernels mask what leads outside, with no exception.
-What depends on such an entry is then undefined, and nothing says so.
-"""
-MODELS = """# Operations of the toy models
-
-Forwards and heads of the models that the engine runs on: a table of their own.
-"""
 COLUMNS = ("argument", "type", "unit", "bounds", "defined entries", "remarks")
 DEFINED_IN_WORDS = {
     "all": "",
@@ -41,20 +21,12 @@ DEFINED_IN_WORDS = {
 }
 
 
-def page(rules: Mapping[str, Sequence[str]]) -> str:
-    """Return the page; ``rules`` holds, by operation, one line a structural rule."""
-    return "\n".join([HEADER, *_groups(TABLE, rules), MODELS, *_groups(MODEL_TABLE, rules)])
-
-
-def section(operation: Operation, rules: Sequence[str]) -> str:
-    """Return the section of one operation."""
-    lines = [f"### `{operation.name}`\n", operation.summary + f" Source: {operation.source}.\n"]
-    lines.append("| " + " | ".join(COLUMNS) + " |")
-    lines.append("|" + "---|" * len(COLUMNS))
+def contract_of(operation: Operation, rules: Sequence[str]) -> list[str]:
+    """Return the lines of a table of arguments and outputs, and what else must hold; ``rules`` has a line a rule."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _quoted(row)) + " |" for row in rows_of(operation)]
     lines += [f"\n{describe_requirement(requirement)}" for requirement in operation.contract.requires]
-    lines += [f"\nMust hold: {one}" for one in rules]
-    return "\n".join(lines) + "\n"
+    return lines + [f"\nMust hold: {one}" for one in rules]
 
 
 def rows_of(operation: Operation) -> list[tuple[str, ...]]:
@@ -72,15 +44,6 @@ def rows_of(operation: Operation) -> list[tuple[str, ...]]:
 def describe_requirement(requirement: Requirement) -> str:
     """Return one line."""
     return f"Requires `{requirement.expression}`: {requirement.because} ({requirement.reason.name})."
-
-
-def _groups(table: Mapping[str, Operation], rules: Mapping[str, Sequence[str]]) -> list[str]:
-    parts = []
-    for group in dict.fromkeys(operation.group for operation in table.values()):
-        parts.append(f"## {group}\n")
-        of_group = [operation for operation in table.values() if operation.group == group]
-        parts += [section(operation, rules.get(operation.name, ())) for operation in of_group]
-    return parts
 
 
 def _array_row(spec: ArraySpec, operation: Operation) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 The forwards of the reference and of the GPU path compute the same words from tagged KV.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from specsim.assertion import require_kind
@@ -19,13 +19,15 @@ FIRST_TOKEN = 0
 
 
 class Prefix:
-    """The state of a model after a token prefix: one fold a layer, and the context word."""
+    """The state of a model after a token prefix, first after ``tokens``: one fold a layer, and the context word."""
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, tokens: Iterable[int] = ()) -> None:
         self._model = model
         self._length = 0
         self.folds = [0] * model.num_target_layers
         self.context_word = 0
+        for token in tokens:
+            self.append(token)
 
     def append(self, token: int) -> None:
         """Add one token."""
@@ -78,9 +80,7 @@ def greedy_decode(
     output : list of int
         At most ``max_new_tokens`` tokens, ending with ``eos_token`` if it occurs.
     """
-    prefix = Prefix(model)
-    for token in prompt:
-        prefix.append(token)
+    prefix = Prefix(model, prompt)
     output: list[int] = []
     while len(output) < max_new_tokens:
         token = prefix.next_token()

@@ -1,4 +1,4 @@
-"""The closed form of two draws on one noise, against the numbers of docs/semantics.md and against simulated races."""
+"""The closed form of two draws on one noise, against the numbers of Q.3 and against simulated races."""
 
 from fractions import Fraction
 

@@ -7,60 +7,40 @@ from itertools import product
 import pytest
 
 from specsim.properties.host.schedules.exact_law import Form, joint_law
-from specsim.properties.host.schedules.stopping_points import Unpredictable, first_unpredictable
-from tests.properties.host.scheduled_anchors import (
+from specsim.properties.host.schedules.examples import (
+    SCHEDULES,
     THREE_DRAFTS,
     TWO_DRAFTS,
     best,
-    by_drawn_value,
-    deepest_first,
     drawn,
-    equal,
+    other_than,
     peak,
-    saturated,
     schedule_of,
     survivals,
 )
+from specsim.properties.host.schedules.stopping_points import Unpredictable, first_unpredictable
 
 SEEDS, MANY_SEEDS = 40, 400
 NEVER = "0 0 0 0 0"
-CONFIDENT = Fraction(6, 10)
 
-
-def other_than(least, few, many):
-    """Return a budget that depends on a sum of survivals."""
-    return lambda total: many if total >= least else few
-
-
-TWO_LEVELS = {
-    **{f"best survivals, budget {budget}": (best(TWO_DRAFTS, budget), NEVER) for budget in range(5)},
-    **{
-        f"saturated, earlier drafts first, budget {budget}": (best(TWO_DRAFTS, budget, saturated), NEVER)
-        for budget in (1, 2, 3)
-    },
-    "saturated, later drafts first, budget 1": (best(TWO_DRAFTS, 1, saturated, deepest_first), "1/9 0 1/9 0 0"),
-    "saturated, later drafts first, budget 2": (best(TWO_DRAFTS, 2, saturated, deepest_first), "1/18 0 1/18 0 0"),
-    "saturated, later drafts first, budget 3": (best(TWO_DRAFTS, 3, saturated, deepest_first), NEVER),
-    "drawn token, budget 1": (best(TWO_DRAFTS, 1, drawn), "1/9 0 1/9 0 0"),
-    "drawn token, budget 2": (best(TWO_DRAFTS, 2, drawn), NEVER),
-    "drawn token, budget 3": (best(TWO_DRAFTS, 3, drawn), "1/400 0 1/400 0 0"),
-    "budget of the sum": (best(TWO_DRAFTS, int), NEVER),
-    "budget of the sum, 2 or 1": (best(TWO_DRAFTS, other_than(Fraction(12, 5), 1, 2)), "1/18 0 1/18 0 0"),
-    "budget of the sum, 2 or 0": (best(TWO_DRAFTS, other_than(Fraction(12, 5), 0, 2)), "1/12 0 1/12 0 0"),
-    "ties by drawn value, budget 1": (best(TWO_DRAFTS, 1, equal, by_drawn_value), "1/9 0 1/9 0 0"),
-    "ties by drawn value, budget 3": (best(TWO_DRAFTS, 3, equal, by_drawn_value), "1667/28800 0 31/320 0 0"),
-    "none if the next confidence is low": (
-        lambda a, b: (2 if max(TWO_DRAFTS[0].proposal[a[:1]]) >= CONFIDENT else 0, 2),
-        "1/6 0 1/6 0 0",
-    ),
-    "none if the first draft is 0": (lambda a, b: (2 if a[0] else 0, 2), "1/6 0 1/6 0 0"),
-    "none if the second draft is 0": (lambda a, b: (2 if a[1] else 0, 2), "19/240 17/240 1/10 7/48 0"),
-    "each by the other's first draft": (lambda a, b: (2 if b[0] else 0, 2 if a[0] else 0), "1/18 0 1/18 0 0"),
-    "by the other's first draft, all verified": (lambda a, b: (2 if b[0] else 0, 2), NEVER),
-    "by the other's first draft, never verified": (lambda a, b: (2 if b[0] else 0, 0), NEVER),
-    "all if the first drafts agree": (lambda a, b: (2, 2) if a[0] == b[0] else (0, 0), "1/9 0 1/9 0 0"),
+DISTANCES = {
+    "saturated, later drafts first, budget 1": "1/9 0 1/9 0 0",
+    "saturated, later drafts first, budget 2": "1/18 0 1/18 0 0",
+    "drawn token, budget 1": "1/9 0 1/9 0 0",
+    "drawn token, budget 3": "1/400 0 1/400 0 0",
+    "budget of the sum, 2 or 1": "1/18 0 1/18 0 0",
+    "budget of the sum, 2 or 0": "1/12 0 1/12 0 0",
+    "ties by drawn value, budget 1": "1/9 0 1/9 0 0",
+    "ties by drawn value, budget 3": "1667/28800 0 31/320 0 0",
+    "none if the next confidence is low": "1/6 0 1/6 0 0",
+    "none if the first draft is 0": "1/6 0 1/6 0 0",
+    "none if the second draft is 0": "19/240 17/240 1/10 7/48 0",
+    "each by the other's first draft": "1/18 0 1/18 0 0",
+    "all if the first drafts agree": "1/9 0 1/9 0 0",
 }
-"""Schedules of two drafts a request, each with the distance of the joint law in every form, in their order."""
+"""The distances of the joint law in every form, in their order; those of all other schedules are 0."""
+
+TWO_LEVELS = {name: (choose, DISTANCES.get(name, NEVER)) for name, choose in SCHEDULES.items()}
 
 HARMLESS = "by the other's first draft, never verified"
 """It reads a draft that is never judged, which is no stopping point and no bias."""

@@ -11,13 +11,13 @@ from specsim.conformance.backend import Backend, load
 from specsim.conformance.limits import Limits
 from specsim.host.schedules import ScheduleHistory, choose_verify_lens
 from specsim.properties.host.schedules.exact_law import Form, joint_law
+from specsim.properties.host.schedules.examples import TWO_DRAFTS
 from specsim.properties.host.schedules.laws import CHOOSE, chosen_lengths, with_generic_targets
 from specsim.properties.host.schedules.strategy import ScheduleCase
 from specsim.properties.mutants import all_mutants
 from specsim.properties.suite.catalogue import all_properties, property_named
 from specsim.properties.suite.conformance.running import run_property
 from specsim.properties.suite.hunt.cases import draw_cases, find_breaking
-from tests.properties.host.scheduled_anchors import TWO_DRAFTS
 
 REFERENCE = load("specsim.reference")
 STOPS, JOINT = "schedules.lengths_stop_before_what_they_read", "schedules.batches_keep_the_joint_law"

@@ -1,6 +1,6 @@
 """What a compiled contract solves, remembers and refuses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from specsim.contracts.compiled import MOST_REMEMBERED, CompiledContract, compile_contract
 from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
 from specsim.contracts.faults import MOST_OUTPUT_BYTES
-from specsim.contracts.kinds import NUMPY
+from specsim.contracts.kinds import ANY, NUMPY
 from specsim.contracts.lists import ArrayTuple
 from specsim.operations import RECORDS
 from specsim.rejection import Reason, SpecRejection
@@ -131,7 +131,13 @@ class Symbol:
     def __mul__(self, other):
         return Symbol(f"{self}*{other}")
 
+    def __rmul__(self, other):
+        return Symbol(f"{other}*{self.text}")
+
     def __ge__(self, other):
+        return True
+
+    def __lt__(self, other):
         return True
 
 
@@ -152,6 +158,17 @@ def test_sizes_may_be_symbols():
     with pytest.raises(SpecRejection) as caught:
         compiled.check({**arguments, "target_predict": other})
     assert str(caught.value).startswith("WRONG_SHAPE: target_predict.shape[1] is m, but should be n ('node')")
+
+
+def test_a_scalar_is_a_symbol_where_arrays_are_traced():
+    count = Symbol("n")
+    contract = Contract((ScalarSpec("count", axis="entry"),), (array("slots", "int64 [2*entry]", Unit.SLOT),))
+    with pytest.raises(SpecRejection) as caught:
+        CompiledContract("one", contract).check({"count": count})
+    assert (caught.value.reason, caught.value.what) == (Reason.MISSING_ARGUMENT, "count")
+    checked = CompiledContract("one", contract, replace(ANY, symbols=(Symbol,))).check({"count": count})
+    assert checked.axes["entry"] is count
+    assert [(*map(str, shape), dtype) for shape, dtype in checked.forms] == [("2*n", "int64")]
 
 
 def test_arrays_of_one_list_that_never_changes_are_looked_at_once():

@@ -1,0 +1,1 @@
+"""Implementations that are commands, called over their stdin and stdout in frames."""
