@@ -8,6 +8,9 @@ INTERPRETER = "TRITON_INTERPRET"
 DEBUG = "SPECSIM_DEBUG"
 """Host functions of ``specsim.gpu`` check the entries of their arguments."""
 
+DOCS = "SPECSIM_DOCS"
+"""Where the links of a page of ``--report`` lead: the address or the path of the folder ``docs``."""
+
 YES = ("1", "on", "true", "y", "yes")
 """What counts as yes, in any case, for Triton and here."""
 

@@ -15,6 +15,7 @@ EXTRAS = {
     "models": ("torch", "transformers"),
     "plots": ("matplotlib",),
     "properties": ("hypothesis", "pytest", "scipy"),
+    "report": ("jinja2",),
 }
 """The modules that each extra brings; ``pyproject.toml`` has the versions."""
 
@@ -24,6 +25,7 @@ IMPORTERS = {
     "models": "specsim.checkpoints",
     "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
+    "report": "specsim.reports",
 }
 """The module that imports what an extra brings."""
 

@@ -17,8 +17,9 @@ from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.properties.suite.catalogue import all_properties
 from specsim.properties.suite.hunt.kills import read_kills
 from specsim.properties.suite.hunt.page import page as mutants_page
-from specsim.properties.suite.pages import anchor_of, written
+from specsim.properties.suite.pages import anchor_of, place_of, written
 from specsim.properties.suite.statements import KINDS
+from specsim.vectors.pictures import pictures
 
 ROOT = Path(__file__).parents[1]
 KILLS = ROOT / "tests" / "properties" / "mutants" / "kills.json"
@@ -139,6 +140,23 @@ def test_the_pages_of_the_reference_are_those_of_the_tables():
     assert len(pages) > 30
     stale = [path.name for path, text in pages.items() if text != path.read_text()]
     assert not stale, "run: python -m specsim.properties.suite.pages docs"
+
+
+def test_the_pictures_of_the_reference_are_those_of_its_calls():
+    reference = ROOT / "docs" / "reference"
+    stale = [path.name for path, text in pictures(reference).items() if not path.exists() or text != path.read_text()]
+    assert not stale, "run: python -m specsim.vectors.pictures docs/reference"
+
+
+def test_every_law_is_listed_where_a_report_links_it():
+    texts = {}
+    for one in all_properties():
+        page, _, heading = place_of(one).partition("#")
+        text = texts.setdefault(page, (ROOT / "docs" / page).read_text(encoding="utf-8"))
+        headings = [anchor_of(line.lstrip("# ")) for line in text.splitlines() if line.startswith("#")]
+        assert heading in headings, one.name
+        kind = one.name.partition(".")[0]
+        assert f"| `{one.name}` |" in text or f"| `{kind}.<operation>` |" in text, one.name
 
 
 def test_every_operation_stands_on_a_page_of_its_own_group():

@@ -82,7 +82,7 @@ def _order(key: str) -> tuple[object, ...]:
 
 
 def _operation(record: Operation, docs: Path, links: dict[str, str]) -> list[str]:
-    """Return the lines about one operation: contract, laws, faults, places."""
+    """Return the lines about one operation: contract, picture, laws, faults, places."""
     rules = [one.in_words() for one in STRUCTURE.get(record.name, ())]
     laws = [one for one in all_properties() if record.name in one.operations and group_of(one) not in GENERATED]
     near = [one for one in laws if len(one.operations) <= MOST_OPERATIONS]
@@ -95,10 +95,17 @@ def _operation(record: Operation, docs: Path, links: dict[str, str]) -> list[str
         "",
         *contract_of(record, rules),
         "",
+        *_picture(record.name, docs),
         *_folded(f"Laws: {_count(near, 'of its own')}, {_count(laws[len(near) :], 'of whole runs')}", _laws(near)),
         *_folded(f"Faults: {_count(faults, 'planted')}", _faults(faults)),
         f"{_places(record, docs)}. `specsim show {record.name}` prints this, and which tests name it.",
     ]
+
+
+def _picture(name: str, docs: Path) -> list[str]:
+    """Return the line that shows a picture of a call, where there is one."""
+    place = f"pictures/{name}.svg"
+    return [f"![A call of {name}, drawn]({place})", ""] if (docs / "reference" / place).exists() else []
 
 
 def _count(some: Sequence[object], of: str) -> str:
@@ -140,6 +147,17 @@ def _other_laws() -> list[str]:
     others = [one for one in laws if len(one.operations) > MOST_OPERATIONS or not set(one.operations) & set(RECORDS)]
     rows = ((f"`{one.name}`", one.catalogue, statement_of(one).partition("\n")[0]) for one in others)
     return table(("law", "number", "what must hold"), rows)
+
+
+def place_of(one: Property) -> str:
+    """Return the page below the documentation that lists a property, and the heading that it stands under."""
+    near = [RECORDS[name] for name in one.operations if name in RECORDS]
+    if group_of(one) in GENERATED:
+        return "reference/laws.md#of-every-operation"
+    if not near or len(one.operations) > MOST_OPERATIONS:
+        return "reference/laws.md#of-host-functions-and-of-whole-runs"
+    page = "models" if near[0].name in MODEL_TABLE else near[0].group
+    return f"reference/{page}.md#{near[0].name}"
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -10,8 +10,9 @@ import click
 
 from specsim.cli.benching.baseline import TOLERANCE, open_to_save, read_baseline, versions_here
 from specsim.cli.benching.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings, gather
-from specsim.cli.ci_files import PATH
+from specsim.cli.ci_files import PATH, ReportFile, with_report
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
+from specsim.cli.documents import circumstances
 from specsim.cli.isolation import begin_to_import, bounded_jobs, default_memory, prepare, workers
 from specsim.cli.names import JOBS, Name, complete_modules
 from specsim.cli.output import EXIT_CODES, Exit, Failed, progress, remark
@@ -86,6 +87,7 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     type=click.FloatRange(0),
     help=f"Share by which a median may exceed that of the baseline.  [default: {TOLERANCE}]",
 )
+@with_report
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(
@@ -105,6 +107,7 @@ def bench(
     tolerance: float | None,
     markdown: bool,
     as_json: bool,
+    page: ReportFile,
 ) -> None:
     """Time operations on a GPU, once they agree with the reference.
 
@@ -160,6 +163,10 @@ def bench(
         differs = baseline.what_differs(device, versions_here())
         if differs:
             remark(f"{saved} was measured otherwise: {differs}")
+    conclusion = timings.conclude(baseline, TOLERANCE if tolerance is None else tolerance)
+    reported = {"verdict": conclusion.verdict, "reasons": list(conclusion.reasons), "seed": seed}
+    about = {**circumstances(conclusion.line, device, seed), **reported, **timings.about}
+    timings = replace(timings, about=about)
     if save is not None:
         timings.save(save)
     if plot is not None and timings.is_interrupted:
@@ -167,7 +174,8 @@ def bench(
     elif plot is not None:
         _draw(timings.document, plot)
     timings.give(markdown, as_json)
-    timings.end(baseline, TOLERANCE if tolerance is None else tolerance)
+    page.write(timings.document)
+    conclusion.end()
 
 
 def _time_known_shapes(device: str, seed: int, examples: int) -> Timings:

@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ from specsim.cli.checking.report import (
     summarise,
     tests_of,
 )
-from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
+from specsim.cli.ci_files import CiFiles, Ended, ReportFile, with_ci_files, with_report
 from specsim.cli.device import OURS, need_suite
+from specsim.cli.documents import circumstances
 from specsim.cli.env import versions_with_python
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import (
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
 )
 @with_sizes
 @with_ci_files
+@with_report
 @click.option("--all", "lists_all", is_flag=True, help="List the operations that IMPL does not define, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
@@ -143,6 +146,7 @@ def check(
     as_json: bool,
     cases_dir: Path,
     ci: CiFiles,
+    page: ReportFile,
 ) -> None:
     """Run the conformance suite against IMPL, a module.
 
@@ -223,21 +227,26 @@ def check(
     verdict = "nothing selected" if is_nothing else report.verdict
     declared = wanted.limits_of(prepared)
     seconds = 0.0 if verdict == "interrupted" else wanted.seconds_left(spent())
-    if as_json:
+    tried = cache(lambda: excluded.beyond(declared, report.implementation, seconds))
+    if as_json or page.is_wanted:
         reported = {
-            "excluded": excluded.document(declared, report, seconds),
+            **circumstances(conclude(report, verdict), prepared.device, seed),
+            "version": prepared.version or None,
+            "remarks": list(prepared.remarks),
+            "excluded": excluded.document(declared, report, tried),
             "exhaustive": exhaustive.document(report, nodes),
             "known": known.document(judged),
             "not_seen": samplers.unseen(described, report),
             "unpromised": unpromised.document(report),
         }
-        document = document_of(report, verdict, cases, _options(wanted, limits), judged.complaints)
-        print_json({**document, **reported})
+        document = {**document_of(report, verdict, cases, _options(wanted, limits), judged.complaints), **reported}
+    if as_json:
+        print_json(document)
     else:
         print_report(report, cases, _options(wanted, limits), lists_all=lists_all)
         for line in (
             *exhaustive.lines(report, nodes),
-            *excluded.lines(declared, report, seconds),
+            *excluded.lines(declared, report, tried),
             *samplers.lines(described, report),
             *lines_of(replace(report.brings, functions=()), report.ran),
             *unpromised.lines(report),
@@ -248,6 +257,8 @@ def check(
     if ci.are_wanted:
         line, tests = conclude(report, verdict), tests_of(report, cases, _options(wanted, limits), described, judged)
         ci.write(Ended(f"specsim check {implementation}", verdict, line, tests, report.inconclusive_because))
+    if page.is_wanted:
+        page.write(document)
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, cases))
 
 

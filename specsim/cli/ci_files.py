@@ -1,9 +1,9 @@
-"""``--junit`` and ``--summary``: the results of a run, for the pages of CI systems."""
+"""``--junit``, ``--summary`` and ``--report``: the results of a run, for the pages of CI systems and for a browser."""
 
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +12,10 @@ from xml.etree import ElementTree
 
 import click
 
-from specsim.cli.output import Failed, require_writable, write_file
-from specsim.conformance.plain_text import printable, shown
+from specsim.cli.documents import circumstances
+from specsim.cli.output import Exit, Failed, remark, require_writable, write_file
+from specsim.conformance.plain_text import first_line, printable, shown
+from specsim.installation import explain_missing, find_missing
 
 PATH = click.Path(path_type=Path, dir_okay=False)
 MOST_DETAILS = 20
@@ -122,6 +124,72 @@ def with_ci_files(command: Callable[..., None]) -> Callable[..., None]:
     writes_summary = "Write verdict and failures in Markdown, as for a page of a CI system."
     called = click.option("--summary", type=PATH, metavar="FILE.md", help=writes_summary)(called)
     return click.option("--junit", type=PATH, metavar="FILE", help=writes_junit)(called)
+
+
+class ReportFile:
+    """The page that ``--report`` asks for, if it does."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._is_written = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is one."""
+        return self._path is not None
+
+    def check(self) -> None:
+        """Check that the page can be made and written before anything is run.
+
+        Raises
+        ------
+        Failed
+            UNAVAILABLE: what makes it is not installed; USAGE: it cannot be written.
+        """
+        if self._path is None:
+            return
+        if find_missing("report"):
+            raise Failed(explain_missing("report", "--report"), Exit.UNAVAILABLE)
+        require_writable("--report", self._path)
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Write the page of a document; one that cannot be written any more is named on stderr."""
+        if self._path is None:
+            return
+        from specsim.reports import docs_beside, render
+
+        self._is_written = True
+        try:
+            page = render(str(document["command"]), document, docs_beside(self._path.parent))
+        except Exception as error:  # NOTE: the verdict of hours is worth more than its page, whatever that lacks.
+            remark(f"--report {self._path}: {type(error).__name__}: {first_line(error)}; it is not written")
+        else:
+            write_file("--report", self._path, page)
+
+    def write_not_run(self, verdict: str, because: str) -> None:
+        """Write why a run came to nothing, unless its page is there."""
+        if self.is_wanted and not self._is_written:
+            self.write({"verdict": verdict, **circumstances(f"{verdict}: {because}", None, None)})
+
+
+def with_report(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--report`` to a command, which gets it as ``page``; a run that cannot start is written."""
+
+    @functools.wraps(command)
+    def called(*, report: Path | None, **others: Any) -> None:
+        page = ReportFile(report)
+        page.check()
+        try:
+            command(page=page, **others)
+        except Failed as failed:
+            page.write_not_run("not run", str(failed))
+            raise
+        except KeyboardInterrupt:
+            page.write_not_run("interrupted", "before anything was tried")
+            raise
+
+    writes = "Write everything that was found as one page for a browser."
+    return click.option("--report", type=PATH, metavar="FILE.html", help=writes)(called)
 
 
 def junit_of(ended: Ended) -> str:

@@ -1,8 +1,12 @@
-"""What the JSON documents of ``check``, ``soak`` and ``matrix`` have in common."""
+"""What the JSON documents of commands have in common."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
 
 from specsim.simulation.drafted import is_vacuous
 
@@ -13,6 +17,11 @@ SCHEMA = 1
 """Goes up when a key of these documents is renamed, is left out or means something else."""
 
 FAILED = "FAILED"
+
+ABOUT_OUTPUT = frozenset(
+    ("as_json", "by_cause", "junit", "known_to_write", "lists_all", "markdown", "plot", "report", "save", "summary")
+)
+"""Parameters of commands that decide what is printed or written of a run, and not what runs."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,58 @@ class PropertyRecord:
             "drafts": dict(self.drafts) or None,
             "vacuous": is_vacuous(self.examples, self.drafts),
         }
+
+
+def circumstances(conclusion: str, device: str | None, seed: int | None) -> dict[str, Any]:
+    """Return under which circumstances a command ran, and the last line that it prints; in the document of each.
+
+    Parameters
+    ----------
+    conclusion : str
+        The last line.
+    device : str or None
+        What the implementation ran on, where that is known.
+    seed : int or None
+        The one that was drawn, where none was given.
+    """
+    # NOTE: imported here, because most commands need no versions.
+    from specsim.cli.env import versions_with_python
+
+    context = click.get_current_context()
+    return {
+        "command": context.info_name,
+        "conclusion": conclusion,
+        "again": " ".join(words_of_command(context, seed)),
+        "device": device,
+        "versions": versions_with_python(),
+    }
+
+
+def words_of_command(context: click.Context, seed: int | None) -> list[str]:
+    """Return the command line of a context, as a shell takes it, without what only says what is printed or written.
+
+    It has the seed that was drawn, where none was given.
+    """
+    arguments, options = [], []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name in ABOUT_OUTPUT or not _is_given(context, name):
+            continue
+        value = context.params[name]
+        values = [shlex.quote(str(one)) for one in (value if isinstance(value, tuple) else [value])]
+        if isinstance(parameter, click.Argument):
+            arguments += values
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            options.append(parameter.opts[0])
+        else:
+            options += [f"{parameter.opts[0]} {one}" for one in values]
+    if seed is not None and not any(one.startswith("--seed ") for one in options):
+        options.append(f"--seed {seed}")
+    return ["specsim", str(context.info_name), *arguments, *options]
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def shared_document(

@@ -25,6 +25,7 @@ DISTRIBUTIONS = (
     "packaging",
     "prometheus-client",
     "matplotlib",
+    "jinja2",
     "transformers",
 )
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
+from specsim.cli.ci_files import CiFiles, Ended, ReportFile, with_ci_files, with_report
 from specsim.cli.device import OURS, choose_device_for, need_suite
+from specsim.cli.documents import circumstances
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix, tests_of
@@ -75,6 +76,7 @@ MOST_INTERPRETED = 4
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Worker processes.")
 @with_limits_of_calls
 @with_ci_files
+@with_report
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def matrix(
     implementation: str | None,
@@ -91,6 +93,7 @@ def matrix(
     limits: "Limits",
     as_json: bool,
     ci: CiFiles,
+    page: ReportFile,
 ) -> None:
     """Run an engine around IMPL in every combination of its settings.
 
@@ -111,6 +114,8 @@ def matrix(
     if is_law_alone and number is not None:
         because = f"--history {number} asks for a history alone"
         raise Failed(f"--law is given, but should be absent, because {because}", Exit.USAGE)
+    if is_planned_only and page.is_wanted:
+        raise Failed("--report is for what was run, and --plan runs nothing", Exit.USAGE)
     name = implementation or LAYERS[layer or "reference"]
     notice(f"importing {name} …")
     need_suite()
@@ -155,14 +160,16 @@ def matrix(
     report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest, limits)
     counted = f"{len(result.cells)} cells, {result.num_histories:,} histories, seed {seed}"
     line = last_line(report.verdict, counted, result.inconclusive_because)
+    document = {**matrix_document(report), **circumstances(line, device, seed)}
     if as_json:
-        print_json(matrix_document(report))
+        print_json(document)
     else:
         print_matrix(report)
         say(line)
     ci.write(
         Ended(f"specsim matrix {name}", report.verdict, line, tests_of(report), tuple(result.inconclusive_because))
     )
+    page.write(document)
     finish(EXIT_OF_VERDICT[report.verdict], "; ".join([line, *wrong]))
 
 

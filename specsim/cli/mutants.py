@@ -1,14 +1,16 @@
 """``specsim mutants``: which seeded faults the suite catches, and with which property."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from specsim.cli.ci_files import ReportFile, with_report
 from specsim.cli.device import choose_device, need_suite
+from specsim.cli.documents import circumstances
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.names import complete_mutants, meant
 from specsim.cli.output import (
@@ -31,6 +33,7 @@ from specsim.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from specsim.properties.mutants.record import Mutant
     from specsim.properties.suite.hunt.matrix import Matrix
 
 SHOWN_PROPERTIES = 3
@@ -58,6 +61,7 @@ EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option("--known", type=EXISTING, help="Record of earlier runs, read only; without it, that of --record.")
 @click.option("--record", type=PATH, help="Write killers, kills and first examples to this record of kills.")
+@with_report
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def mutants(
     ids: tuple[str, ...],
@@ -70,6 +74,7 @@ def mutants(
     known: Path | None,
     record: Path | None,
     as_json: bool,
+    page: ReportFile,
 ) -> None:
     """Print which seeded faults the suite catches, and how.
 
@@ -79,7 +84,7 @@ def mutants(
     lists of mutants that live: one that lives fails the command unless --known FILE has it, or --record FILE keeps it.
     """
     notice("importing the suite …")
-    choose_device()
+    device = choose_device()
     need_suite()
     from specsim.properties.mutants import all_mutants
     from specsim.properties.suite.catalogue import all_properties
@@ -119,15 +124,18 @@ def mutants(
         _write(limits.write_unseen, kept, record)
     elif record is not None:
         _write(kills.write_kills, kills.updated(recorded, found.by_seed, every, all_properties()), record)
+    under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
+    verdict = _verdict(found, unseen)
+    reported = {"verdict": verdict, "inconclusive_because": reasons_of(verdict, found.inconclusive_because)}
+    about = circumstances(_last_line(found, unseen), device, first_seed)
+    document = {**_document(found, every), **reported, **under_limits, **about}
     if as_json:
-        under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
-        verdict = _verdict(found, unseen)
-        reported = {"verdict": verdict, "inconclusive_because": reasons_of(verdict, found.inconclusive_because)}
-        print_json({**_document(found), **reported, **under_limits})
+        print_json(document)
     else:
         _print(found, unseen)
+    page.write(document)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)
-    finish(EXIT_OF_VERDICT[_verdict(found, unseen)], "; ".join([_last_line(found, unseen), *lives]))
+    finish(EXIT_OF_VERDICT[verdict], "; ".join([_last_line(found, unseen), *lives]))
 
 
 def _recorded(read: Callable[[Path], Any], record: Path, option: str) -> Any:
@@ -157,14 +165,14 @@ def median_of(found: "Matrix", mutant: str) -> float | None:
     return middle if isfinite(middle) else None
 
 
-def _document(found: "Matrix") -> dict[str, object]:
+def _document(found: "Matrix", every: Mapping[str, "Mutant"]) -> dict[str, object]:
     rows = []
     for name, by in found.kills.items():
         examples = found.first_examples(name)
         died = sum(example is not None for example in examples)
         middle = median_of(found, name)
         row = {"id": name, "killed_by": list(by), "seeds": died, "first_examples": list(examples), "median": middle}
-        rows.append(row)
+        rows.append({**row, "operation": every[name].operation, "summary": every[name].summary})
     return {
         "total": len(found.kills),
         "killed": len(found.kills) - len(found.survivors),

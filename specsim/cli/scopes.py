@@ -4,7 +4,9 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, NoReturn
 
-from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, shared_document
+from specsim.cli.ci_files import ReportFile
+from specsim.cli.device import choose_device
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, circumstances, shared_document
 from specsim.cli.output import (
     EXIT_OF_VERDICT,
     Exit,
@@ -28,7 +30,9 @@ SCOPES = "scopes"
 """The property: what holds in every state of every scope."""
 
 
-def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, as_json: bool) -> NoReturn:
+def explore_small_scopes(
+    backend: Backend, most_states: int, most_seconds: int, as_json: bool, page: ReportFile
+) -> NoReturn:
     """Explore every scope with the parts of an implementation, and print what was seen."""
     from specsim.properties.suite.small_scopes.explore import explore
     from specsim.properties.suite.small_scopes.scopes import all_scopes
@@ -38,13 +42,15 @@ def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, 
         announce(f"{backend.name}, {len(scopes)} scopes, at most {most_states:,} states and {most_seconds:,} s")
     with progress("soak") as on_progress, redirect_stdout(sys.stderr):
         seen = explore(backend, scopes, most_states, most_seconds, on_progress=on_progress)
+    verdict = f"{_verdict_of_scopes(seen)}: {seen.num_states:,} states, depth {seen.depth}"
+    document = {**_document_of_scopes(seen, backend.name), **circumstances(verdict, choose_device(), None)}
     if as_json:
-        print_json(_document_of_scopes(seen, backend.name))
+        print_json(document)
     else:
         _print_scopes(seen)
-    verdict = f"{_verdict_of_scopes(seen)}: {seen.num_states:,} states, depth {seen.depth}"
     if not as_json:
         say(verdict)
+    page.write(document)
     finish(EXIT_OF_VERDICT[_verdict_of_scopes(seen)], verdict)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
+from specsim.cli.ci_files import CiFiles, Ended, Outcome, ReportFile, Tried, with_ci_files, with_report
 from specsim.cli.device import choose_device_for, load_implementation, need_suite
-from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, record_of, shared_document
+from specsim.cli.documents import FAILED, FailureRecord, PropertyRecord, circumstances, record_of, shared_document
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls, words_of
 from specsim.cli.names import JOBS, SEED, Count, complete_modules
@@ -75,6 +75,7 @@ MACHINES, CONDITIONS = "machines", "conditions"
 @click.option("--mutants", is_flag=True, help="Show --exhaustive the mutants of memory and scheduling.")
 @with_limits_of_calls
 @with_ci_files
+@with_report
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def soak(
     implementation: str,
@@ -90,6 +91,7 @@ def soak(
     limits: "Limits",
     as_json: bool,
     ci: CiFiles,
+    page: ReportFile,
 ) -> None:
     """Drive an engine around IMPL with random steps and faults.
 
@@ -108,16 +110,18 @@ def soak(
         raise Failed("--junit and --summary are for runs of machines, and --exhaustive runs none", Exit.USAGE)
     if mutants and not exhaustive:
         raise Failed("--mutants needs --exhaustive: specsim mutants shows mutants to the properties", Exit.USAGE)
+    if mutants and page.is_wanted:
+        raise Failed("--report is for runs of an engine, and --mutants runs faults of one", Exit.USAGE)
     if mutants:
         show_small_mutants(as_json)
     if exhaustive:
         with redirect_stdout(sys.stderr):
             backend = load_implementation(implementation)
-        explore_small_scopes(backend, max_states, max_seconds, as_json)
+        explore_small_scopes(backend, max_states, max_seconds, as_json, page)
     from specsim.properties.soak.run import Soak
     from specsim.properties.soak.verdict import complaints, why_inconclusive
 
-    choose_device_for(implementation)
+    device = choose_device_for(implementation)
     seed = secrets.randbelow(2**32) if seed is None else seed
     jobs = bounded_jobs(jobs)
     what = Soak(implementation, seed, limits)
@@ -136,16 +140,17 @@ def soak(
         wrong = [f"machine {number}: {failure.error}" for failure in soaked.failures.values()]
     soaked.inconclusive_because += why_inconclusive(soaked, is_part=number is not None)
     lines = {at: _replay_line(what, at) for at in soaked.failures}
-    if as_json:
-        print_json(_document(soaked, implementation, wrong, shortest, lines))
-    else:
-        _print(soaked, wrong, shortest, lines)
     verdict = _verdict(soaked, wrong)
     line = last_line(verdict, f"{soaked.num_steps:,} steps, seed {seed}", soaked.inconclusive_because)
-    if not as_json:
+    document = {**_document(soaked, implementation, wrong, shortest, lines), **circumstances(line, device, seed)}
+    if as_json:
+        print_json(document)
+    else:
+        _print(soaked, wrong, shortest, lines)
         say(line)
     tests = _tests(soaked, wrong, shortest, lines)
     ci.write(Ended(f"specsim soak {implementation}", verdict, line, tests, tuple(soaked.inconclusive_because)))
+    page.write(document)
     finish(EXIT_OF_VERDICT[verdict], "; ".join([line, *wrong]))
 
 
@@ -178,7 +183,7 @@ def _verdict(soaked: "Soaked", wrong: list[str]) -> str:
 def _document(
     soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> dict[str, object]:
-    from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED, SOMETIMES
+    from specsim.properties.soak.tags import ENDS, MEANINGS, NOT_YET, OWN, REQUIRED, SOMETIMES, least_hits
     from specsim.properties.soak.verdict import not_required
 
     verdict = _verdict(soaked, wrong)
@@ -212,6 +217,8 @@ def _document(
         "events": {tag.value: soaked.reach[tag] for tag in OWN},
         "sometimes": {tag.value: soaked.reach[tag] for tag in SOMETIMES},
         "reused_after": {end: soaked.reused[end] for end in ENDS},
+        "meanings": {tag.value: meaning for tag, meaning in MEANINGS.items()},
+        "least": least_hits(soaked.num_steps),
         "not_required": NOT_YET | soaked.untried | not_required(soaked),
         "trace_hash": soaked.trace,
         "repeated": [vars(traces) for traces in soaked.repeated],

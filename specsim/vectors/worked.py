@@ -1,4 +1,4 @@
-"""The calls of the worked examples of ``docs/semantics.md``, section K, kept in ``worked.toml``.
+"""The calls of the worked examples, semantics K.1 to K.12 and Q, kept in ``worked.toml``; files of calls in its form.
 
 The tests of these examples make the calls and know what they give. They write the file, too:
 ``SPECSIM_WRITE_WORKED=1 pytest tests/worked_examples``; without the variable they fail where it lacks a call.
@@ -21,9 +21,14 @@ FILE = Path(__file__).with_name("worked.toml")
 
 @cache
 def worked_calls() -> Mapping[str, tuple[dict[str, Any], ...]]:
-    """Return the arguments of every call, by operation."""
+    """Return the arguments of every call of a worked example, by operation."""
+    return read_calls(FILE)
+
+
+def read_calls(file: Path) -> Mapping[str, tuple[dict[str, Any], ...]]:
+    """Return the arguments of every call of a file, by operation."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["call"]:
+    for entry in tomllib.loads(file.read_text(encoding="utf-8"))["call"]:
         arguments = {name: _read(value) for name, value in entry["arguments"].items()}
         found.setdefault(entry["operation"], []).append(arguments)
     return {operation: tuple(calls) for operation, calls in found.items()}
@@ -34,14 +39,14 @@ def call_id(operation: str, arguments: Mapping[str, Any]) -> str:
     return case_id(operation, "", case_arguments(operation, arguments))
 
 
-def write_worked(calls: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+def write_calls(file: Path, calls: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
     """Write calls, each by its id an operation and its arguments, in a stable order."""
     lines = []
     for _, (operation, arguments) in sorted(calls.items(), key=lambda call: (call[1][0], call[0])):
         lines += ["[[call]]", f'operation = "{operation}"']
         lines += [f"arguments.{name} = {_in_toml(value)}" for name, value in arguments.items() if value is not None]
         lines.append("")
-    FILE.write_text("\n".join(lines), encoding="utf-8")
+    file.write_text("\n".join(lines), encoding="utf-8")
 
 
 def _in_toml(value: Any) -> str:

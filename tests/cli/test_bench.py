@@ -60,7 +60,9 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     got = specsim("bench", "--all", "--json")
     document = json.loads(got.stdout)
     assert (got.exit_code, checked) == (0, [(tuple(RECORDS), 0, 5, None)])
-    assert list(document) == ["device", "versions", "launch_us", "copy_bandwidth", "rows", "unmeasured"]
+    about = ["command", "conclusion", "again", "device", "versions", "verdict", "reasons", "seed"]
+    assert list(document) == [*about, "launch_us", "copy_bandwidth", "rows", "unmeasured"]
+    assert (document["verdict"], document["again"]) == ("conforms", "specsim bench --all --seed 0")
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
     rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
@@ -443,6 +445,17 @@ def test_what_does_not_go_together_is_one_line(specsim, on_a_gpu, checked, optio
     got = specsim("bench", *options)
     assert (got.exit_code, got.stdout, got.stderr) == (2, "", f"specsim: {message}\n")
     assert checked == []
+
+
+def test_a_page_shows_what_was_timed_and_what_could_not_be(specsim, on_a_gpu, checked, tmp_path):
+    on_a_gpu.most = 64
+    got = specsim("bench", "--operation", "build_tree", "--grow", "batch", "--report", "page.html")
+    assert got.exit_code == 1
+    page = (tmp_path / "page.html").read_text()
+    assert "<title>fails: specsim bench</title>" in page and "a GPU" in page
+    assert page.count("<polyline") == 3 and page.count('class="value"') == 4
+    assert page.count("out of memory") == 4, "two rows, in the list of reasons and in the table"
+    assert "specsim bench --operation build_tree --grow batch --seed 0" in page
 
 
 def test_figures_need_matplotlib_before_anything_is_checked(specsim, on_a_gpu, checked, monkeypatch):

@@ -41,6 +41,7 @@ def test_env_says_what_is_missing(specsim, monkeypatch):
         "specsim.checkpoints": list(find_missing("models")),
         "specsim.cli.benching.plots": list(find_missing("plots")),
         "specsim.properties": ["scipy"],
+        "specsim.reports": list(find_missing("report")),
     }
     advice = f"specsim.properties needs scipy: pip install '{DISTRIBUTION}[properties]'"
     assert advice in words(specsim("env").stdout)

@@ -6,6 +6,7 @@ import pytest
 
 from specsim.cli import mutants as mutants_command
 from specsim.conformance.limits import NO_LIMITS
+from specsim.properties.mutants import all_mutants
 from specsim.properties.suite.hunt import matrix
 from specsim.properties.suite.hunt.hunt import Kill
 from specsim.properties.suite.hunt.kills import Kills, Row, read_kills, write_kills
@@ -13,9 +14,12 @@ from specsim.properties.suite.hunt.limits import write_unseen
 from specsim.properties.suite.hunt.matrix import Matrix
 
 A, B = Kill("tree.a", 2), Kill("tree.b", 1)
-OF_ONE_SEED = Matrix((5,), {"BT-1": ((A, B),), "BT-2": ((),)}, ("tree.c",))
-OF_TWO_SEEDS = Matrix((0, 1), {"BT-1": ((A,), (Kill("tree.b", 7),)), "BT-2": ((B,), ())}, ())
-KILLED = Matrix((5,), {"BT-1": ((A,),)}, ("tree.c",))
+OF_ONE_SEED = Matrix((5,), {"B03": ((A, B),), "PV07": ((),)}, ("tree.c",))
+OF_TWO_SEEDS = Matrix((0, 1), {"B03": ((A,), (Kill("tree.b", 7),)), "PV07": ((B,), ())}, ())
+KILLED = Matrix((5,), {"B03": ((A,),)}, ("tree.c",))
+
+B03, PV07 = ({"operation": one.operation, "summary": one.summary} for one in all_mutants() if one.id in ("B03", "PV07"))
+CIRCUMSTANCES = {"command", "conclusion", "again", "device", "versions"}
 
 
 @pytest.fixture
@@ -36,17 +40,18 @@ def test_json(specsim, asked):
     asked.append(OF_ONE_SEED)
     got = specsim("mutants", "--json", "--seed", 5)
     assert got.exit_code == 1
-    assert json.loads(got.stdout) == {
+    document = json.loads(got.stdout)
+    assert {key: value for key, value in document.items() if key not in CIRCUMSTANCES} == {
         "total": 2,
         "killed": 1,
         "seed": 5,
         "seeds": [5],
         "mutants": [
-            {"id": "BT-1", "killed_by": ["tree.a", "tree.b"], "seeds": 1, "first_examples": [1], "median": 1},
-            {"id": "BT-2", "killed_by": [], "seeds": 0, "first_examples": [None], "median": None},
+            {"id": "B03", "killed_by": ["tree.a", "tree.b"], "seeds": 1, "first_examples": [1], "median": 1, **B03},
+            {"id": "PV07", "killed_by": [], "seeds": 0, "first_examples": [None], "median": None, **PV07},
         ],
-        "survivors": ["BT-2"],
-        "survived": [{"id": "BT-2", "seed": 5}],
+        "survivors": ["PV07"],
+        "survived": [{"id": "PV07", "seed": 5}],
         "powerless": ["tree.c"],
         "verdict": "fails",
         "inconclusive_because": [],
@@ -60,13 +65,14 @@ def test_json_of_several_seeds(specsim, asked):
     assert got.exit_code == 1
     assert document["seeds"] == [0, 1]
     assert document["mutants"][0] == {
-        "id": "BT-1",
+        "id": "B03",
         "killed_by": ["tree.a", "tree.b"],
         "seeds": 2,
         "first_examples": [2, 7],
         "median": 4.5,
+        **B03,
     }
-    assert document["survived"] == [{"id": "BT-2", "seed": 1}]
+    assert document["survived"] == [{"id": "PV07", "seed": 1}]
 
 
 def test_table(specsim, asked):
@@ -83,9 +89,9 @@ def test_table_of_several_seeds(specsim, asked):
     asked.append(OF_TWO_SEEDS)
     lines = specsim("mutants", "--seeds", 2).stdout.splitlines()
     rows = [line.split() for line in lines]
-    assert ["BT-1", "2", "2", "to", "7,", "median", "4.5", "2", "tree.a,", "tree.b"] in rows
-    assert ["BT-2", "1", "1", "1", "tree.b"] in rows
-    assert lines[-2:] == ["survivor: BT-2 lives with seed 1", "1 of 2 mutants killed, seeds 0 to 1"]
+    assert ["B03", "2", "2", "to", "7,", "median", "4.5", "2", "tree.a,", "tree.b"] in rows
+    assert ["PV07", "1", "1", "1", "tree.b"] in rows
+    assert lines[-2:] == ["survivor: PV07 lives with seed 1", "1 of 2 mutants killed, seeds 0 to 1"]
 
 
 def test_seeds_examples_and_processes_are_handed_on(specsim, asked):

@@ -21,7 +21,7 @@ from specsim.installation import DISTRIBUTION, EXTRAS, IMPORTERS
 
 ROOT = Path(__file__).parents[2]
 LINKED = ("reference", "gpu", "properties")
-SHIPPED = (".py", ".pyi", ".toml")
+SHIPPED = (".py", ".pyi", ".toml", ".jinja")
 FOLDERS = ("specsim", *LINKED)
 NOT_IN_A_TREE = shutil.ignore_patterns("__pycache__", ".?*", "*.egg-info", "build", "dist", "shared", "specsim-cases")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -177,7 +177,12 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.checkpoints.folder",
             "specsim.checkpoints needs transformers: pip install '{}[models]'",
         ),
-        ("torch triton transformers hypothesis scipy prometheus_client matplotlib", "specsim.conformance.plugin", ""),
+        ("jinja2", "specsim.reports", "specsim.reports needs jinja2: pip install '{}[report]'"),
+        (
+            "torch triton transformers hypothesis scipy prometheus_client matplotlib jinja2",
+            "specsim.conformance.plugin",
+            "",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_what_installs_it(absent, module, message):

@@ -10,7 +10,7 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.contracts.binding import bind, defined_mask
 from specsim.operations import RECORDS
-from specsim.vectors.worked import FILE, call_id, worked_calls, write_worked
+from specsim.vectors.worked import FILE, call_id, worked_calls, write_calls
 
 ORACLE = "specsim.reference"
 LAYERS = (ORACLE, "specsim.gpu")
@@ -56,7 +56,7 @@ def operations(backend):
     yield noting(backend, calls) if backend.name == ORACLE else backend
     missing = calls.keys() - kept_calls().keys()
     if missing and WRITES_CALLS:
-        write_worked({**kept_calls(), **calls})
+        write_calls(FILE, {**kept_calls(), **calls})
         worked_calls.cache_clear()
         kept_calls.cache_clear()
     elif missing:

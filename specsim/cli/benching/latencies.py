@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from specsim.cli.benching.baseline import TOLERANCE, Baseline, Row
-from specsim.cli.output import Exit, Failed, finish, plain_table, print_json, print_table, remark
+from specsim.cli.output import EXIT_OF_VERDICT, Exit, Failed, finish, plain_table, print_json, print_table, remark
 
 Column = tuple[str, Callable[[Row], str]]
 """The title of a column, and the cell of a row."""
@@ -132,10 +132,9 @@ class Timings:
             table.add_row(*row)
         print_table(table)
 
-    def end(self, baseline: Baseline | None = None, tolerance: float = TOLERANCE) -> NoReturn:
-        """End the command, as a failure where a row could not be timed, or takes longer than in a baseline."""
-        for one in self.unmeasured:
-            remark(f"{one['operation']}, {one['shape']}: {one['error']}")
+    def conclude(self, baseline: Baseline | None = None, tolerance: float = TOLERANCE) -> "Conclusion":
+        """Return how the command ends: as a failure where a row could not be timed, or takes longer than before."""
+        reasons = [f"{one['operation']}, {one['shape']}: {one['error']}" for one in self.unmeasured]
         counted, code = f"{len(self.rows)} rows were timed", Exit.CONFORMS
         if self.unmeasured:
             counted, code = f"{counted}, and {len(self.unmeasured)} could not be", Exit.FAILURE
@@ -144,7 +143,7 @@ class Timings:
             slower = [row for row in compared if row["times_baseline"] > 1 + tolerance]
             for row in slower:
                 times = f"{row['median_us']:.2f} µs are {row['times_baseline']:.2f} times as long as in {baseline.path}"
-                remark(f"{row['operation']}, {row['shape']}: {times}")
+                reasons.append(f"{row['operation']}, {row['shape']}: {times}")
             counted += (
                 f"; {len(slower)} of {len(compared)} in {baseline.path} take over {1 + tolerance:g} times as long"
             )
@@ -153,9 +152,29 @@ class Timings:
                 counted, code = f"{counted}: it has none of these rows", Exit.NOTHING_SELECTED
         if self.is_interrupted:
             counted, code = f"{counted} before the interrupt", Exit.INTERRUPTED
-        if code != Exit.CONFORMS:
-            raise Failed(counted, code)
-        finish(code, counted)
+        return Conclusion(counted, code, tuple(reasons))
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The last line of the command, its exit code, and what is wrong with rows, a line each."""
+
+    line: str
+    code: Exit
+    reasons: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The word for the exit code."""
+        return next(verdict for verdict, code in EXIT_OF_VERDICT.items() if code is self.code)
+
+    def end(self) -> NoReturn:
+        """End the command; on stderr unless all is well."""
+        for reason in self.reasons:
+            remark(reason)
+        if self.code != Exit.CONFORMS:
+            raise Failed(self.line, self.code)
+        finish(self.code, self.line)
 
 
 def gather(measured: Iterable[Any]) -> tuple[list[Any], bool]:

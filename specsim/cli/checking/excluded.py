@@ -61,11 +61,17 @@ def beyond(limits: Limits, implementation: str, seconds: float | None = None) ->
     return found
 
 
-def document(limits: Limits, report: "Report", seconds: float | None = None) -> dict[str, Any]:
-    """Return what was left out for JSON: what is declared, and by property how many examples were not tried."""
+def document(limits: Limits, report: "Report", tried: Callable[[], dict[str, str]]) -> dict[str, Any]:
+    """Return what was left out for JSON: what is declared, and by property how many examples were not tried.
+
+    Parameters
+    ----------
+    tried : callable
+        Returns what came of trying once what lies beyond each limit.
+    """
     return {
         "declared": limits.in_words(),
-        "beyond": beyond(limits, report.implementation, seconds),
+        "beyond": tried(),
         "properties": {
             name: {"whole": one.is_excluded, "examples": one.left_out}
             for name, one in report.properties.items()
@@ -74,8 +80,11 @@ def document(limits: Limits, report: "Report", seconds: float | None = None) -> 
     }
 
 
-def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Iterator[str]:
-    """Yield what was left out: a line for everything that is declared of what ran, and for what was not tried by it."""
+def lines(limits: Limits, report: "Report", tried: Callable[[], dict[str, str]]) -> Iterator[str]:
+    """Yield what was left out: a line for everything that is declared of what ran, and for what was not tried by it.
+
+    ``tried`` returns what came of trying once what lies beyond each limit.
+    """
     counts = Counter[str]()
     for one in report.properties.values():
         counts.update(one.left_out)
@@ -84,7 +93,7 @@ def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Ite
     for words in reported:
         not_tried = f" ({counts[words]:,} example{'s' * (counts[words] > 1)} left out)" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
-    for words, outcome in beyond(limits, report.implementation, seconds).items() if reported else ():
+    for words, outcome in tried().items() if reported else ():
         if words in reported:
             # NOTE: an outcome begins with the operation, which a limit of it names already.
             operation, _, rest = outcome.partition(": ")

@@ -149,7 +149,14 @@ def write(
 def document(judged: Judged) -> dict[str, Any]:
     """Return what was expected for JSON."""
     expected = [
-        {"operation": failure.operation, "property": failure.property, "message": failure.message, "link": entry.link}
+        {
+            "operation": failure.operation,
+            "property": failure.property,
+            "message": failure.message,
+            "link": entry.link,
+            "entry": str(entry),
+            "expires": None if entry.expires is None else entry.expires.isoformat(),
+        }
         for failure, entry in judged.expected
     ]
     return {"expected": expected, "complaints": list(judged.complaints)}

@@ -1,7 +1,8 @@
 """What ``specsim check`` says of a run: a table, the failures and their cases, one JSON document, or tests of CI."""
 
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,6 +125,7 @@ def document_of(
     """Return the JSON document; ``complaints`` are about the entries of ``--known``."""
     failures = [_record_of(failure, report, cases, options) for failure in report.failures]
     strays = [FailureRecord(name.partition(".")[2], name, FAILED, words) for name, words in report.strays.items()]
+    of_operations = _counts_by_operation(report)
     others = [*strays, *(FailureRecord("", "known", FAILED, words) for words in complaints)]
     properties = {
         name: PropertyRecord(one.examples, one.failed, one.seconds, one.first_failed, one.drafts)
@@ -140,7 +142,12 @@ def document_of(
         "ran": report.brings.ran(report.ran),
         "did_not_run": report.brings.did_not_run(report.ran),
         "operations": {
-            name: {"examples": entry.examples, "failures": entry.failures, "missing": entry.missing}
+            name: {
+                "examples": entry.examples,
+                "failures": entry.failures,
+                "missing": entry.missing,
+                **of_operations[name],
+            }
             for name, entry in report.operations.items()
         },
         "properties": {
@@ -162,9 +169,44 @@ def document_of(
                 "operation": cause.operation,
                 "first": cause.first.property,
                 "properties": [failure.property for failure in (cause.first, *cause.others)],
+                "loss": cause.loss,
             }
             for cause in causes_of(report)
         ],
+        "statements": _laws_of(failure.property for failure in report.failures),
+    }
+
+
+def _counts_by_operation(report: "Report") -> dict[str, dict[str, object]]:
+    """Return the margin cases of the properties that name an operation, and how many examples each limit left out."""
+    from specsim.properties.suite.catalogue import properties_by_name
+
+    operations = {name: one.operations for name, one in properties_by_name().items()}
+    margins, left_out = Counter[str](), {name: Counter[str]() for name in report.operations}
+    for name, one in report.properties.items():
+        for operation in operations.get(name, ()):
+            margins[operation] += one.margin_cases
+            if operation in left_out:
+                left_out[operation].update(one.left_out)
+    return {name: {"margin_cases": margins[name], "left_out": dict(left_out[name])} for name in report.operations}
+
+
+def _laws_of(names: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Return what properties state in words, the operations that each calls, and where the documentation has it."""
+    from specsim.properties.suite.catalogue import properties_by_name
+    from specsim.properties.suite.pages import place_of
+    from specsim.properties.suite.statements import KINDS, statement_of
+
+    known = properties_by_name()
+    return {
+        one.name: {
+            "number": one.catalogue,
+            "kind": KINDS.get(one.catalogue, ""),
+            "states": statement_of(one),
+            "operations": list(one.operations),
+            "place": place_of(one),
+        }
+        for one in (known[name] for name in names if name in known)
     }
 
 

@@ -86,6 +86,20 @@ def draw_case(case: Drawable, *, prefix: str = "") -> str:
     return draw_panels(panels, title, prefix=prefix)
 
 
+def draw_call(operation: str, arguments: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
+    """Return a call and what it gives as a document of SVG: trees, chains and slots, or tables of its arrays."""
+    view = View.of(operation, arguments, outputs)
+    panels = [
+        _captioned(f"request {request}", panel)
+        for request in range(min(view.num_requests, MOST_REQUESTS))
+        for draw in DRAWN
+        if (panel := draw(view, request)) is not None
+    ]
+    batch = draw_batch_slots(view)
+    panels += [_captioned("batch", batch)] if batch is not None else []
+    return draw_panels(panels or [_arrays("arguments", arguments), _arrays("outputs", outputs)], operation)
+
+
 def _drawings(case: Drawable) -> Iterator[Panel]:
     """Yield what can be drawn of each request, as expected, and as observed where that is drawn in another way."""
     views = {

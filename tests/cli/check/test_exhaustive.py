@@ -61,7 +61,8 @@ def test_json_has_cases_and_what_was_tried(specsim):
     assert got.exit_code == 0, got.output
     document = json.loads(got.stdout)
     assert document["exhaustive"] == {"nodes": 5, "operations": {"build_tree": {"cases": 167, "tried": 167}}}
-    assert document["operations"] == {"build_tree": {"examples": 167, "failures": 0, "missing": False}}
+    counts = {"examples": 167, "failures": 0, "missing": False, "margin_cases": 0, "left_out": {}}
+    assert document["operations"] == {"build_tree": counts}
     drawn = specsim("check", "specsim.reference", "--examples", 1, "--property", "agreement.build_tree", "--json")
     assert json.loads(drawn.stdout)["exhaustive"] is None
 

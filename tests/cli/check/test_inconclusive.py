@@ -96,11 +96,11 @@ def test_soak_and_matrix(specsim, monkeypatch):
 
 
 def test_mutants(specsim, monkeypatch):
-    found = Matrix((5,), {"BT-1": ((Kill("tree.a", 2),),)}, (), tuple(BECAUSE))
+    found = Matrix((5,), {"B03": ((Kill("tree.a", 2),),)}, (), tuple(BECAUSE))
     monkeypatch.setattr(kill_matrix, "kill_matrix", lambda **ignored: found)
     line = f"inconclusive: 1 of 1 mutants killed, seed 5{ENDS}"
     assert both(specsim, "mutants", "--seed", 5) == (line, BECAUSE)
-    alive = replace(found, by_seed={"BT-1": ((),)})
+    alive = replace(found, by_seed={"B03": ((),)})
     monkeypatch.setattr(kill_matrix, "kill_matrix", lambda **ignored: alive)
     got = specsim("mutants", "--seed", 5, "--json")
     document = json.loads(got.stdout)
