@@ -88,6 +88,8 @@ RUN_ELSEWHERE = {
     "specsim show specsim-cases/": "tests/cli/test_pictures.py draws a case",
     "specsim check my_worker": "tests/cli/check/test_workers_alone.py checks it with every property",
     "specsim check my_scheduler": "tests/cli/check/test_workers_alone.py checks it with every property",
+    "specsim simulate --dump": "tests/cli/simulate/test_simulate_dump.py replays one",
+    "specsim sweep --dump": "tests/cli/test_sweep.py replays one",
     "specsim check my_drafter": "tests/cli/check/test_workers_alone.py checks it with every property",
 }
 """Commands that other tests run, by how they begin, and where."""

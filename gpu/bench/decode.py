@@ -80,7 +80,8 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
     latencies = []
     for batch in batches:
         for use_graphs in (True, False):
-            launch, rewind = started(load_model(HashModel(256)), batch, topk, nodes, use_graphs)
+            config = config_of(topk, nodes)
+            launch, rewind = started(load_model(HashModel(256)), config, batch, use_graphs)
             times, host_times = [], []
             for _ in range(ITERATIONS + WARM_UPS):
                 rewind()
@@ -105,10 +106,11 @@ def measure_around_the_model(batch: int, topk: int = 4, nodes: int = 16) -> tupl
         Kernels and copies of one; 0 where the device cannot be traced.
     """
     model = StillModel(load_model(HashModel(256)))
-    launch, _ = started(model, batch, topk, nodes, use_graphs=False)
+    config = config_of(topk, nodes)
+    launch, _ = started(model, config, batch, use_graphs=False)
     launch()
     model.is_still = True
-    launch, rewind = started(model, batch, topk, nodes, use_graphs=True)
+    launch, rewind = started(model, config, batch, use_graphs=True)
     times = []
     for _ in range(ITERATIONS + WARM_UPS):
         rewind()
@@ -121,12 +123,16 @@ def measure_around_the_model(batch: int, topk: int = 4, nodes: int = 16) -> tupl
     return times[WARM_UPS:], sum(event.device_type.name == "CUDA" for event in seen.events())
 
 
+def config_of(topk: int, nodes: int) -> SpecConfig:
+    """Return the sizes of trees of so many nodes, in up to five levels."""
+    return SpecConfig(topk=topk, num_steps=min(5, nodes - 1), num_draft_tokens=nodes)
+
+
 def started(
-    model: Model[Tensor], batch: int, topk: int, nodes: int, use_graphs: bool
+    model: Model[Tensor], config: SpecConfig, batch: int, use_graphs: bool, length: int = 64
 ) -> tuple[Callable[[], None], Callable[[], object]]:
-    """Prefill requests; return what launches an iteration of them, and what brings their lengths back."""
-    config = SpecConfig(topk=topk, num_steps=min(5, nodes - 1), num_draft_tokens=nodes)
-    requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
+    """Prefill requests of a length; return what launches an iteration of them, and what brings their lengths back."""
+    requests = [Request(number, ([number % 251, 7] * length)[:length], 64) for number in range(batch)]
     worker = GpuWorker(config, model, sizes_for(config, requests, batch), use_graphs=use_graphs)
     engine = Engine(worker, batch)
     for request in requests:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from specsim.cli.benching.baseline import TOLERANCE, open_to_save, read_baseline, versions_here
+from specsim.cli.benching.costs import with_costs
 from specsim.cli.benching.latencies import OF_A_PEER, OF_ALL, OF_KNOWN_SHAPES, OF_TARGETS, Column, Timings, gather
 from specsim.cli.ci_files import PATH, ReportFile, with_report
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
@@ -35,6 +36,7 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
 
 
 @click.command(epilog=EXIT_CODES)
+@with_costs
 @click.option("--all", "measures_all", is_flag=True, help="Time every operation of the table beside its floor.")
 @click.option(
     "--operation",

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.output import (
@@ -14,26 +14,20 @@ from specsim.cli.output import (
     Exit,
     Failed,
     finish,
-    plain_table,
     print_json,
-    print_table,
     progress,
     remark,
     say,
 )
 from specsim.cli.rules import document_of
+from specsim.cli.simulating import accepted, options, stored
 from specsim.cli.simulating import drafting as drafts
-from specsim.cli.simulating import options
-from specsim.cli.simulating.checkpoints import (
-    ModelName,
-    Opened,
-    near_ties_in_words,
-    with_checkpoints,
-)
+from specsim.cli.simulating.checkpoints import ModelName, Opened, with_checkpoints
+from specsim.cli.simulating.figures import print_figures
 from specsim.cli.simulating.metrics import shown_metrics
 from specsim.cli.simulating.sections import SECTIONS, Sections
 from specsim.cli.simulating.timeline import with_timeline
-from specsim.cli.simulating.verify_options import verified_in_words, with_verification
+from specsim.cli.simulating.verify_options import with_verification
 from specsim.host.acceptance import Acceptance
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
@@ -52,16 +46,12 @@ from specsim.simulation.turns.recording import Watch
 from specsim.simulation.verification import Verification
 from specsim.simulation.worker import Worker
 
-HASH_VOCABULARY = 256
 POOLS = [kind.value for kind in PoolKind]
 DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
-COMPARISONS = ("lossless", "reproducible")
-"""Figures that are None where nothing is compared."""
-
-NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 
 
 @click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
+@accepted.with_acceptance
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
@@ -212,6 +202,7 @@ def simulate(
     verification: Verification | None,
     checkpoint: Opened | None,
     watch: Watch,
+    guard: accepted.Guard | None,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
 
@@ -253,7 +244,7 @@ def simulate(
         max_new_tokens=max_new_tokens,
         page_size=page_size,
         text_length=len(text) if prompts is None else prompt_length,
-        vocab_size=HASH_VOCABULARY if checkpoint is None else checkpoint.target.vocab_size,
+        vocab_size=options.HASH_VOCABULARY if checkpoint is None else checkpoint.target.vocab_size,
     )
     prompts = prompts or runs.cut_prompts(text, num_requests, prompt_length)
     is_recurrent, is_layered = recurrent or PoolKind(pool) in RECURRENT_KINDS, multi_layer is not None
@@ -271,7 +262,7 @@ def simulate(
         (loaded.model, loaded.model)
         if loaded is not None
         else drafts.toys_of(
-            TextModel.from_text(bytes(text)) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement),
+            TextModel.from_text(bytes(text)) if kind == "text" else HashModel(options.HASH_VOCABULARY, seed, agreement),
             record,
             multi_layer,
             PoolKind(pool),
@@ -338,36 +329,25 @@ def simulate(
     figures |= options.store_figures(chosen)
     figures |= {} if loaded is None else {"dtype": loaded.dtype, "near_ties": loaded.judge.figures()}
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
+    name = drafter or ("MULTI_LAYER" if is_layered else algorithm)
+    cell = accepted.cell_of(name, record, sizes[0], config, plan.worker, sampling, requests)
+    guards = None if guard is None or report.is_interrupted else guard(cell)
+    figures |= {"acceptance": msgspec.to_builtins(cell)}
+    figures |= {} if guards is None else {"guard": stored.public(guards)}
     for reported in figures["meta_info"]:
         if isinstance(reported["finish_reason"]["matched"], str):
             reported["finish_reason"]["matched"] = options.text_of_bytes(reported["finish_reason"]["matched"])
     if as_json:
         print_json(figures)
     else:
-        table = plain_table("figure", "#value")
-        for name, value in figures.items():
-            if name not in NESTED and value != {}:
-                table.add_row(name, _in_words(name, value))
-        print_table(table)
+        print_figures(figures)
         for mismatch in report.mismatches:
             say(mismatch)
+        if guards:
+            stored.print_guards(guards, "")
     if report.is_interrupted:
         remark(f"specsim: interrupted: {report.requests} of {num_requests} requests have ended, and none is compared")
         finish(Exit.INTERRUPTED)
     found = [*report.mismatches, *([] if divergence is None else [str(divergence)])]
-    finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
-
-
-def _in_words(name: str, value: Any) -> str:
-    """Return a figure as users read it."""
-    if name == "histogram":
-        return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
-    if name == "scheduled_verify":
-        return verified_in_words(value)
-    if name == "near_ties":
-        return near_ties_in_words(value)
-    if value is None:
-        return "not compared" if name in COMPARISONS else "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    ended = Exit.CONFORMS if guards is None else stored.exit_of(guards)
+    finish(Exit.FAILURE if found else ended, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))

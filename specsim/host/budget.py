@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 from specsim.config import SURVIVAL_EPS
 from specsim.rejection import Reason, check_range, contradiction
@@ -178,7 +179,14 @@ class ForcedShare:
             raise contradiction("num_drafts", self.num_drafts, "at least 0", "it counts drafts")
 
 
-Costs = StepRates | StepTimes | CapturedTimes | ForcedShare
+class Priced(Protocol):
+    """Costs of another form: what a step yields, however that is known."""
+
+    def yields(self, num_tokens: float, num_requests: int, num_rows: int) -> float:
+        """Return tokens per unit of time, given those of a step."""
+
+
+Costs = StepRates | StepTimes | CapturedTimes | ForcedShare | Priced
 
 
 def verify_token_budget(
@@ -198,7 +206,7 @@ def verify_token_budget(
         ones. With those of this step the budget reads the drafts that it admits.
     num_requests : int
         Requests that output a token in this step, whatever is accepted.
-    costs : StepRates, StepTimes, CapturedTimes, ForcedShare or None
+    costs : StepRates, StepTimes, CapturedTimes, ForcedShare, Priced or None
         What a step costs; without it, or with rates of a single probe, every draft that can survive is verified.
     num_rows : int or None
         Rows of the forward that are no drafts; the roots if None.

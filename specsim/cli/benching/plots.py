@@ -94,3 +94,25 @@ def _draw_panel(panel: Axes, growth: Mapping[str, Any], rows: Mapping[tuple[str,
         low, high = ([row[key] for _, row in timed] for key in ("low_us", "high_us"))
         panel.fill_between([size for size, _ in timed], low, high, color="C0", alpha=0.2)
         panel.legend(fontsize=5)
+
+
+def draw_speedups(
+    device: str, batches: Sequence[int], lines: Mapping[str, Sequence[float | None]], folder: Path
+) -> list[Path]:
+    """Draw speed-up against batch, a line a configuration, and return the files: ``speedup.png``, ``speedup.svg``."""
+    figure = Figure(figsize=(2 * WIDTH, 1.5 * HEIGHT), layout="constrained")
+    axes = figure.subplots()
+    for name, line in lines.items():
+        known = [(batch, one) for batch, one in zip(batches, line, strict=True) if one is not None]
+        axes.plot([batch for batch, _ in known], [one for _, one in known], marker="o", label=name)
+    axes.axhline(1, color="0.4", linestyle=":", label="no drafts")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(batches, [str(batch) for batch in batches])
+    axes.set_xlabel("requests")
+    axes.set_ylabel("speed-up")
+    axes.set_title(device)
+    axes.legend()
+    files = [folder / f"speedup.{suffix}" for suffix in FORMATS]
+    for file in files:
+        figure.savefig(file, dpi=100)
+    return files

@@ -264,14 +264,6 @@ def folder_of(name: str) -> Path:
     return Path(name.removeprefix(PREFIX))
 
 
-def near_ties_in_words(figures: dict[str, Any]) -> str:
-    """Return how many tokens nearly tied with the model's own choice, as users read it."""
-    if not figures["count"]:
-        return "none"
-    margin, allowed = (f"{figures[name]:.2g}" for name in ("largest_margin", "allowed"))
-    return f"{figures['count']:,}, by {margin} at most, and rounding explains {allowed}"
-
-
 def _check_algorithm(given: str | None, draft: str | None) -> None:
     """Refuse an algorithm by which no checkpoint drafts, and one without the draft that it needs."""
     if given not in (None, *ALGORITHMS):

@@ -146,6 +146,19 @@ def drafting_of(plan: ExecutionPlan, drafter: Drafter) -> Any:
     return drafter.drafting(topk, num_steps, require_present("nodes", config.num_draft_tokens))
 
 
+def forwards_of(record: Drafter, num_steps: int) -> tuple[int, int]:
+    """Return forwards of a draft an iteration: over beams, and over a row a node.
+
+    Texts have none, and a block has one. A draft that reads the target's KV has one a step; others have made the first
+    of these when they caught up.
+    """
+    if record.reads_texts or record.draft_source == "NOTHING":
+        return 0, 0
+    if record.parameters:
+        return 0, 1
+    return (num_steps, 0) if record.reads_target_kv else (num_steps - 1, 1)
+
+
 def config_of(drafting: Any) -> SpecConfig:
     """Return the sizes of an iteration of a worker that takes this first."""
     config: SpecConfig = drafting if isinstance(drafting, SpecConfig) else drafting.config
@@ -178,7 +191,17 @@ ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
 """The controller of a simulation without steps: the rules know no other way to propose nothing."""
 
 
-def plan_for(
+def plan_for(drafter: Drafter, *choices: Any) -> ExecutionPlan:
+    """Return what the rules decide, and say on stderr why they fall back, and what they warn of.
+
+    The arguments are those of ``resolved``.
+    """
+    plan = resolved(drafter, *choices)
+    _say_why(plan)
+    return plan
+
+
+def resolved(
     drafter: Drafter,
     algorithm: str,
     sizes: Sizes,
@@ -191,7 +214,7 @@ def plan_for(
     recurrent: bool,
     store: StoreOptions,
 ) -> ExecutionPlan:
-    """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
+    """Return what the rules decide for an algorithm.
 
     The rules assume a CUDA device, and a draft model beside the target where the algorithm has one.
 
@@ -201,7 +224,7 @@ def plan_for(
         BAD_CONFIGURATION: the settings contradict each other.
     """
     topk, num_steps, num_draft_tokens = sizes
-    plan = resolve(
+    return resolve(
         replace(
             ServerConfig(
                 algorithm=algorithm,
@@ -219,8 +242,6 @@ def plan_for(
             **store.settings,
         )
     )
-    _say_why(plan)
-    return plan
 
 
 def _settings_of(drafter: Drafter, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Groups of options of ``specsim simulate``: sampling, rules about logits, the store of NGRAM, and the text."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -269,11 +269,18 @@ def require_alone(option: str, *others: str) -> None:
     Failed
         USAGE: one of them is given too.
     """
+    given = first_given(others)
+    if given is not None:
+        raise Failed(f"{given} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
+
+
+def first_given(names: Collection[str]) -> str | None:
+    """Return the first option of the command that is given among those of some names, None if none is."""
     context = click.get_current_context()
-    given = [one for one in others if context.get_parameter_source(one) is not ParameterSource.DEFAULT]
-    if given:
-        other = f"--{given[0].replace('_', '-')}"
-        raise Failed(f"{other} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is not ParameterSource.DEFAULT:
+            return parameter.opts[0]
+    return None
 
 
 def bytes_as_text(text: str) -> str:
@@ -317,6 +324,8 @@ def _bytes_of(option: str, path: Path, refuses_devices: bool = False) -> bytes:
         raise Failed(f"{option} {path}: the file is empty, but should hold at least one byte", Exit.USAGE)
     return text
 
+
+HASH_VOCABULARY = 256
 
 MOST_REQUESTS = 100_000
 """Prompts of a simulation: each keeps its text and figures to the end."""

@@ -49,6 +49,7 @@ SECTIONS = {
         "bad_words",
     ),
     "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
+    "Acceptance": ("dump", "draft_choice", "baseline", "margin"),
     "Report": (
         "as_json",
         "timeline",

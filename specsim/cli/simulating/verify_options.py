@@ -6,23 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from specsim.cli.output import Exit, Failed
+from specsim.cli.simulating.costs import read as read_cost_file
+from specsim.cli.simulating.drafting import drafter_of, forwards_of
 from specsim.cli.simulating.options import with_options
-from specsim.host.budget import CapturedTimes, Costs, StepRates, StepTimes
+from specsim.counts import path_width
+from specsim.host.budget import Costs
 from specsim.simulation.verification import FixedBudget, PricedBudget, Verification, VerifyMode
+from specsim.tuning.costs import IterationTimes, ScheduledTimes, Shape
 
 MOST_DRAFTS = 2**31 - 1
 """Drafts of a budget at most, as the operation counts them."""
-
-
-class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file of costs may have: one of these."""
-
-    step_rates: StepRates | None = None
-    step_times: StepTimes | None = None
-    captured_times: CapturedTimes | None = None
 
 
 _VERIFICATION = (
@@ -59,31 +54,33 @@ def with_verification(command: Callable[..., None]) -> Callable[..., None]:
                 raise Failed(f"{needs}: everything is verified without one", Exit.USAGE)
             command(verification=None, **others)
             return
-        budget = PricedBudget(read_costs(verify_costs)) if verify_costs is not None else FixedBudget(verify_budget or 0)
+        budget = (
+            PricedBudget(read_costs(verify_costs, others))
+            if verify_costs is not None
+            else FixedBudget(verify_budget or 0)
+        )
         command(verification=Verification(VerifyMode(verify_mode or VerifyMode.COMPACT), budget), **others)
 
     return with_options(_VERIFICATION, called)
 
 
-def read_costs(path: Path) -> Costs:
-    """Read the cost of a step: an object of one table by its name, with what that takes.
+def read_costs(path: Path, given: Mapping[str, Any]) -> Costs:
+    """Read the cost of a step: one table of a file of costs, that of whole iterations at the sizes of the run.
 
     Raises
     ------
     Failed
         USAGE: it cannot be read, or has no such table.
     """
-    try:
-        tables = msgspec.json.decode(path.read_bytes(), type=_Tables)
-    except OSError as error:
-        raise Failed(f"--verify-costs {path}: {error.strerror}", Exit.USAGE) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Failed(f"--verify-costs {path}: {error}", Exit.USAGE) from error
-    given: list[Costs] = [one for one in msgspec.structs.astuple(tables) if one is not None]
-    if len(given) != 1:
-        names = ", ".join(one.name for one in msgspec.structs.fields(_Tables))
-        raise Failed(f"--verify-costs {path}: should have one table, {names}", Exit.USAGE)
-    return given[0]
+    (table,) = read_cost_file("--verify-costs", path).tables
+    if not isinstance(table, IterationTimes):
+        return table
+    record = drafter_of(given["algorithm"], given["multi_layer"])
+    _, default_steps, default_nodes = record.default_sizes
+    steps = given["steps"] or given["multi_layer"] or default_steps
+    nodes = given["draft_tokens"] or default_nodes if record.parameters else path_width(steps)
+    length = given["prompt_length"] + given["max_new_tokens"] // 2
+    return ScheduledTimes(table, Shape(1, steps, nodes, *forwards_of(record, steps)), length)
 
 
 def verified_in_words(figures: Mapping[str, int]) -> str:

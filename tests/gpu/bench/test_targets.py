@@ -1,7 +1,7 @@
 import pytest
 
 from specsim.gpu.bench import every, targets
-from specsim.gpu.bench.decode import StillModel, started
+from specsim.gpu.bench.decode import StillModel, config_of, started
 from specsim.gpu.bench.every import Machine, Timed, Unmeasured
 from specsim.gpu.bench.growth import sizes_along
 from specsim.gpu.bench.targets import TARGETS, Compared, measure_targets
@@ -65,7 +65,7 @@ def kernels_of(launch):
 
 def test_an_iteration_of_a_still_model_has_everything_but_its_forwards():
     model = StillModel(load_model(HashModel(64)))
-    launch, rewind = started(model, 2, 2, 8, use_graphs=False)
+    launch, rewind = started(model, config_of(2, 8), 2, use_graphs=False)
     moving = kernels_of(launch)
     rewind()
     model.is_still = True
@@ -79,7 +79,8 @@ def test_an_iteration_of_a_still_model_has_everything_but_its_forwards():
     "sizes", [sizes_along(axis, size) for axis, size in (("nodes", 4), ("topk", 1), ("nodes", 256))]
 )
 def test_an_iteration_runs_with_other_trees(sizes):
-    launch, rewind = started(load_model(HashModel(64)), 2, sizes.topk, sizes.nodes, use_graphs=False)
+    config = config_of(sizes.topk, sizes.nodes)
+    launch, rewind = started(load_model(HashModel(64)), config, 2, use_graphs=False)
     first = kernels_of(launch)
     rewind()
     assert first == kernels_of(launch) != []
