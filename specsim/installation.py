@@ -12,6 +12,7 @@ DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
     "gpu": ("torch", "triton"),
     "metrics": ("prometheus_client",),
+    "models": ("torch", "transformers"),
     "plots": ("matplotlib",),
     "properties": ("hypothesis", "pytest", "scipy"),
     "report": ("jinja2",),
@@ -21,6 +22,7 @@ EXTRAS = {
 IMPORTERS = {
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
+    "models": "specsim.checkpoints",
     "plots": "specsim.cli.benching.plots",
     "properties": "specsim.properties",
     "report": "specsim.reports",

@@ -26,6 +26,7 @@ DISTRIBUTIONS = (
     "prometheus-client",
     "matplotlib",
     "jinja2",
+    "transformers",
 )
 
 

@@ -1,7 +1,8 @@
 """``specsim simulate``: run the engine on real text and compare with autoregressive decoding."""
 
 import math
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -21,9 +22,10 @@ from specsim.cli.output import (
 from specsim.cli.rules import document_of
 from specsim.cli.simulating import accepted, options, stored
 from specsim.cli.simulating import drafting as drafts
+from specsim.cli.simulating.checkpoints import ModelName, Opened, with_checkpoints
 from specsim.cli.simulating.figures import print_figures
 from specsim.cli.simulating.metrics import shown_metrics
-from specsim.cli.simulating.sections import Sections
+from specsim.cli.simulating.sections import SECTIONS, Sections
 from specsim.cli.simulating.timeline import with_timeline
 from specsim.cli.simulating.verify_options import with_verification
 from specsim.host.acceptance import Acceptance
@@ -34,7 +36,6 @@ from specsim.rules.common import MODES
 from specsim.simulation import report as runs
 from specsim.simulation.comparing.lockstep import find_divergence
 from specsim.simulation.logprobs import MOST_TOP_LOGPROBS
-from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
@@ -47,63 +48,6 @@ from specsim.simulation.worker import Worker
 
 POOLS = [kind.value for kind in PoolKind]
 DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
-SECTIONS = {
-    "Text and requests": (
-        "path",
-        "num_requests",
-        "prompt_length",
-        "max_new_tokens",
-        "batch",
-        "seed",
-    ),
-    "Drafts": (
-        "algorithm",
-        "drafter",
-        "multi_layer",
-        "topk",
-        "steps",
-        "draft_tokens",
-        "corpora",
-        "corpus_budget",
-        "capacity",
-    ),
-    "Model and memory": ("kind", "agreement", "pool", "draft_pool", "recurrent", "page_size"),
-    "Worker and schedule": (
-        "worker",
-        "mode",
-        "disable_overlap",
-        "overlap",
-        "chunk",
-        "prefix_cache",
-        "graphs",
-        "lockstep",
-    ),
-    "Scheduled verification": ("verify_budget", "verify_costs", "verify_mode"),
-    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
-    "Rules about logits": (
-        "frequency_penalty",
-        "presence_penalty",
-        "repetition_penalty",
-        "relaxed_penalties",
-        "biases",
-        "min_tokens",
-        "bad_words",
-    ),
-    "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
-    "Acceptance": ("dump", "draft_choice", "baseline", "margin"),
-    "Report": (
-        "as_json",
-        "timeline",
-        "logprobs",
-        "hidden_states",
-        "metrics_port",
-        "metrics_address",
-        "metrics_file",
-        "metrics_interval",
-        "help",
-    ),
-}
-"""The options by what they are about."""
 
 
 @click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
@@ -131,7 +75,13 @@ SECTIONS = {
     help="Nodes of a draft, root included: EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps.",
 )
 @click.option(
-    "--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]), help="Toy model."
+    "--model",
+    "kind",
+    default="text",
+    show_default=True,
+    type=ModelName(),
+    metavar="text|hash|hf:FOLDER",
+    help="Toy model, or the checkpoint in a folder.",
 )
 @click.option(
     "--agreement",
@@ -183,6 +133,7 @@ SECTIONS = {
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
 )
 @with_verification
+@with_checkpoints
 @options.with_sampling
 @options.with_store
 @options.with_logit_rules
@@ -249,6 +200,7 @@ def simulate(
     store: options.StoreOptions,
     logit_rules: LogitRules | None,
     verification: Verification | None,
+    checkpoint: Opened | None,
     watch: Watch,
     guard: accepted.Guard | None,
 ) -> None:
@@ -276,9 +228,12 @@ def simulate(
     sizes = drafts.sizes_of(record, algorithm, multi_layer, topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
-    if logprobs is not None and kind != "hash":
+    if logprobs is not None and kind == "text":
         raise Failed("--logprobs needs --model hash: the text model has no logits that make a distribution", Exit.USAGE)
-    text = options.read_text(path)
+    text: Sequence[int] = b""
+    prompts = None if checkpoint is None else checkpoint.prompts
+    if prompts is None:
+        text = options.read_text(path) if checkpoint is None else checkpoint.tokens(path)
     options.check_counts(
         num_requests=num_requests,
         topk=sizes[0],
@@ -288,8 +243,10 @@ def simulate(
         prompt_length=prompt_length,
         max_new_tokens=max_new_tokens,
         page_size=page_size,
-        text_length=len(text),
+        text_length=len(text) if prompts is None else prompt_length,
+        vocab_size=options.HASH_VOCABULARY if checkpoint is None else checkpoint.target.vocab_size,
     )
+    prompts = prompts or runs.cut_prompts(text, num_requests, prompt_length)
     is_recurrent, is_layered = recurrent or PoolKind(pool) in RECURRENT_KINDS, multi_layer is not None
     plan = drafts.plan_for(
         record, algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
@@ -297,22 +254,29 @@ def simulate(
     drafting = store.fill(drafts.drafting_of(plan, record))
     config = drafts.config_of(drafting)
     options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
+    if checkpoint is not None:
+        checkpoint.check_positions(prompt_length + max_new_tokens, config.num_draft_tokens)
     schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache, verification)
-    of_hashes = HashModel(options.HASH_VOCABULARY, seed, agreement)
-    model: LanguageModel = TextModel.from_text(text) if kind == "text" else of_hashes
-    plain = drafts.of_the_target(model, record)
-    model = replace(
-        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
+    loaded = None if checkpoint is None else checkpoint.load()
+    model, plain = (
+        (loaded.model, loaded.model)
+        if loaded is not None
+        else drafts.toys_of(
+            TextModel.from_text(bytes(text)) if kind == "text" else HashModel(options.HASH_VOCABULARY, seed, agreement),
+            record,
+            multi_layer,
+            PoolKind(pool),
+            PoolKind(draft_pool),
+        )
     )
+    ends = () if checkpoint is None else checkpoint.target.eos_tokens
 
     def fresh_requests() -> list[Request]:
-        return runs.requests_from_text(
-            text,
-            num_requests,
-            prompt_length,
+        return runs.requests_of(
+            prompts,
             max_new_tokens,
             eos_token,
-            stop_tokens=stop_tokens,
+            stop_tokens=(*stop_tokens, *ends),
             stop_strings=tuple(map(options.bytes_as_text, stops)),
             min_new_tokens=min_new_tokens,
             sampling=sampling,
@@ -323,6 +287,7 @@ def simulate(
 
     is_drawn, requests = acceptance == Acceptance.TARGET_DRAW, fresh_requests()
     is_compared_alone = sampling is not None and (is_drawn or not record.has_memory)
+    is_compared_alone = is_compared_alone and (loaded is None or loaded.is_reproducible)
 
     def build(layer: str, max_batch: int, schedule: Schedule, reads: Reads = Reads.KEPT) -> Worker:
         made_for = (plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule, acceptance)
@@ -346,6 +311,7 @@ def simulate(
             alone=alone,
             schedule=schedule,
             again=again,
+            own=None if loaded is None else loaded.judge.start,
             watch=watch,
         )
     divergence = None
@@ -361,6 +327,7 @@ def simulate(
     figures |= {"pool": pool, "draft_pool": draft_pool}
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= options.store_figures(chosen)
+    figures |= {} if loaded is None else {"dtype": loaded.dtype, "near_ties": loaded.judge.figures()}
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
     name = drafter or ("MULTI_LAYER" if is_layered else algorithm)
     cell = accepted.cell_of(name, record, sizes[0], config, plan.worker, sampling, requests)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.host.ngram import NgramCorpus, NgramDraft, NgramParameters, NgramStore, draft_with_corpora
-from specsim.simulation.models.description import Side
+from specsim.simulation.models.description import DraftSource, Side
 from specsim.simulation.models.protocol import require_model
 from specsim.simulation.sides import Setting, SideFacts
 
@@ -67,6 +67,10 @@ def figures_of(worker: object) -> dict[str, int]:
     return {"num_nodes": store.num_nodes, "capacity": capacity, "num_forgotten": store.num_forgotten}
 
 
+RUNS_BESIDE = (DraftSource.HIDDEN, DraftSource.TOKENS, DraftSource.NOTHING)
+"""What a draft of the model may consume, which has no part in such a run."""
+
+
 class StoringSide:
     """What draft sides of both layers have whose drafts come from a store: it continues texts, and takes in their ends.
 
@@ -91,7 +95,7 @@ class StoringSide:
         draft: Callable[..., NgramDraft] = draft_with_corpora,
         store: NgramStore | None = None,
     ) -> None:
-        description = require_model(setting.model, arrays)
+        description = require_model(setting.model, arrays, RUNS_BESIDE)
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
         self.facts = SideFacts(
             replace(description, kv_components=own),

@@ -10,9 +10,10 @@ from specsim.host.adaptive import AdaptiveController
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
-from specsim.simulation.comparing.autoregressive import decode_alone, decoder_for
+from specsim.simulation.comparing.autoregressive import ExactDecoder, decode_alone, decoder_for
 from specsim.simulation.comparing.reported_pairs import unreported
 from specsim.simulation.engine import Engine, OnInterval
+from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.turns.recording import UNWATCHED, Watch
@@ -68,6 +69,7 @@ def simulate(
     adaptive: AdaptiveController | None = None,
     schedule: Schedule = IN_TURN,
     again: tuple[int, Schedule] | None = None,
+    own: Callable[[Request], TokenByToken] | None = None,
     watch: Watch = UNWATCHED,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
@@ -85,6 +87,8 @@ def simulate(
         Overlap, chunks, cached prefixes.
     again : tuple of int and Schedule, or None
         In batches of which size, and how, they are decoded again; None for ``schedule.again``.
+    own : callable or None
+        Starts the autoregressive decoding of a greedy request, in the place of what the model says of itself.
     watch : Watch
         Gets launches and results, as a ``Recorder`` that draws the run.
     """
@@ -101,7 +105,7 @@ def simulate(
         engine.scheduler.check_ledger()
         greedy = [request for request in done if request.is_greedy]
         sampled = [request for request in done if not request.is_greedy]
-        lost = [line for request in greedy for line in _mismatches(worker, request)]
+        lost = [line for request in greedy for line in _mismatches(worker, request, own)]
         if is_telling(worker):
             asked = [request for request in greedy if request.choice.wants_report and request.grammar is None]
             lost += [line for request in asked for line in unreported(worker, request)]
@@ -136,10 +140,14 @@ def simulate(
     )
 
 
-def requests_from_text(
-    text: bytes,
-    count: int,
-    prompt_length: int,
+def cut_prompts(text: Sequence[int], count: int, length: int) -> list[list[int]]:
+    """Cut prompts out of a text, evenly spread; byte values are token ids."""
+    span = max(len(text) - length, 1)
+    return [list(text[index * span // count : index * span // count + length]) for index in range(count)]
+
+
+def requests_of(
+    prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     eos_token: int | None = None,
     *,
@@ -151,12 +159,11 @@ def requests_from_text(
     returns_hidden_states: bool = False,
     logit_rules: LogitRules | None = None,
 ) -> list[Request]:
-    """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
-    span = max(len(text) - prompt_length, 1)
+    """Return a request a prompt, all alike; each has the next sampling seed."""
     return [
         Request(
             request_id=index,
-            prompt=list(text[index * span // count : index * span // count + prompt_length]),
+            prompt=prompt,
             max_new_tokens=max_new_tokens,
             eos_token=eos_token,
             stop_tokens=stop_tokens,
@@ -167,14 +174,27 @@ def requests_from_text(
             logit_rules=logit_rules,
             sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
         )
-        for index in range(count)
+        for index, prompt in enumerate(prompts)
     ]
 
 
-def _mismatches(worker: Worker, request: Request) -> list[str]:
+def requests_from_text(
+    text: Sequence[int],
+    count: int,
+    prompt_length: int,
+    max_new_tokens: int,
+    eos_token: int | None = None,
+    **others: Any,
+) -> list[Request]:
+    """Return requests whose prompts are cut out of a text."""
+    return requests_of(cut_prompts(text, count, prompt_length), max_new_tokens, eos_token, **others)
+
+
+def _mismatches(worker: Worker, request: Request, own: Callable[[Request], TokenByToken] | None) -> list[str]:
     """Return at most one line: where the request's output, or else its end, is not the autoregressive one."""
     matcher = None if request.grammar is None else request.grammar()
-    decoder = decoder_for(worker, request.choice_alone(matcher))
+    choice = request.choice_alone(matcher)
+    decoder = decoder_for(worker, choice) if own is None else ExactDecoder(own(request), choice)
     expected, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
     if request.output != expected:
         pairs = zip(request.output, expected, strict=False)

@@ -38,6 +38,7 @@ def test_env_says_what_is_missing(specsim, monkeypatch):
     assert json.loads(specsim("env", "--json").stdout)["missing"] == {
         "specsim.gpu": [],
         "specsim.host.exposition": [],
+        "specsim.checkpoints": list(find_missing("models")),
         "specsim.cli.benching.plots": list(find_missing("plots")),
         "specsim.properties": ["scipy"],
         "specsim.reports": list(find_missing("report")),

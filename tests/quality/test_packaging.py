@@ -172,8 +172,17 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.cli.benching.plots",
             "specsim.cli.benching.plots needs matplotlib: pip install '{}[plots]'",
         ),
+        (
+            "transformers",
+            "specsim.checkpoints.folder",
+            "specsim.checkpoints needs transformers: pip install '{}[models]'",
+        ),
         ("jinja2", "specsim.reports", "specsim.reports needs jinja2: pip install '{}[report]'"),
-        ("torch triton hypothesis scipy prometheus_client matplotlib jinja2", "specsim.conformance.plugin", ""),
+        (
+            "torch triton transformers hypothesis scipy prometheus_client matplotlib jinja2",
+            "specsim.conformance.plugin",
+            "",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_what_installs_it(absent, module, message):

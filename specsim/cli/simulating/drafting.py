@@ -27,6 +27,8 @@ from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.needs import fields_for
+from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
@@ -35,6 +37,9 @@ from specsim.simulation.worker import Worker
 
 NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
 """The algorithms that draft."""
+
+AnyModel = LanguageModel | Model[Any]
+"""A toy model, which both layers load, or a model in the arrays of one."""
 
 Sizes = tuple[int, int, int]
 """Branching factor, depth and nodes."""
@@ -172,6 +177,16 @@ def of_the_target(model: LanguageModel, drafter: Drafter) -> LanguageModel:
     return changed
 
 
+def toys_of(
+    model: LanguageModel, drafter: Drafter, num_layers: int | None, pool: PoolKind, draft_pool: PoolKind
+) -> tuple[LanguageModel, LanguageModel]:
+    """Return a toy model with what a drafter needs, and one whose target decodes alone."""
+    changed: LanguageModel = replace(
+        model, target_pool=pool, draft_pool=draft_pool, **of_the_model(drafter, num_layers)
+    )
+    return changed, of_the_target(model, drafter)
+
+
 ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
 """The controller of a simulation without steps: the rules know no other way to propose nothing."""
 
@@ -297,7 +312,7 @@ def build_worker(
     drafter: Drafter,
     kind: str,
     drafting: Any,
-    language_model: LanguageModel,
+    language_model: AnyModel,
     requests: Sequence[Request],
     max_batch: int,
     use_graphs: bool | None,
@@ -320,11 +335,11 @@ def build_worker(
     """
     page_size = plan.config.page_size
     config = config_of(drafting)
-    sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
+    sizes = pools.sizes_for(config, requests, max_batch, page_size, _window(language_model), schedule)
     return _on_layer(kind, _loop(plan, drafter, kind), drafting, language_model, sizes, use_graphs, reads, acceptance)
 
 
-def build_plain_worker(kind: str, language_model: LanguageModel, requests: Sequence[Request]) -> Worker:
+def build_plain_worker(kind: str, language_model: AnyModel, requests: Sequence[Request]) -> Worker:
     """Return a worker without drafts, whose pools hold one of these requests: every token is the target's own draw.
 
     Raises
@@ -333,7 +348,7 @@ def build_plain_worker(kind: str, language_model: LanguageModel, requests: Seque
         UNAVAILABLE: kernels cannot run.
     """
     plain, rule = SpecConfig(1, 0, 1), Acceptance.TARGET_DRAW
-    sizes = pools.sizes_for(plain, requests, 1, window=window_of(language_model))
+    sizes = pools.sizes_for(plain, requests, 1, window=_window(language_model))
     return _on_layer(kind, loop_of(EAGLE_V2, kind), plain, language_model, sizes, None, Reads.KEPT, rule)
 
 
@@ -341,21 +356,29 @@ def _on_layer(
     kind: str,
     make: Callable[..., Worker],
     drafting: Any,
-    language_model: LanguageModel,
+    language_model: AnyModel,
     sizes: PoolSizes,
     use_graphs: bool | None,
     reads: Reads,
     acceptance: str,
 ) -> Worker:
-    """Make a worker of a layer, on the model in its arrays."""
+    """Make a worker of a layer, on the model in its arrays, which any other than a toy is in already."""
     if kind == "reference":
         from specsim.reference.models import load_model
 
-        return make(drafting, load_model(language_model), sizes, reads=reads, acceptance=acceptance)
+        model = load_model(language_model) if isinstance(language_model, LanguageModel) else language_model
+        return make(drafting, model, sizes, reads=reads, acceptance=acceptance)
     need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
 
-    return make(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs, acceptance=acceptance)
+    model = load_on_device(language_model) if isinstance(language_model, LanguageModel) else language_model
+    return make(drafting, model, sizes, use_graphs=use_graphs, acceptance=acceptance)
+
+
+def _window(language_model: AnyModel) -> int:
+    if isinstance(language_model, LanguageModel):
+        return window_of(language_model)
+    return language_model.description.window
 
 
 def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:

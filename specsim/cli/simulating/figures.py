@@ -27,8 +27,18 @@ def in_words(name: str, value: Any) -> str:
         return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
     if name == "scheduled_verify":
         return verified_in_words(value)
+    if name == "near_ties":
+        return near_ties_in_words(value)
     if value is None:
         return "not compared" if name in COMPARISONS else "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def near_ties_in_words(figures: dict[str, Any]) -> str:
+    """Return how many tokens nearly tied with the model's own choice, as users read it."""
+    if not figures["count"]:
+        return "none"
+    margin, allowed = (f"{figures[name]:.2g}" for name in ("largest_margin", "allowed"))
+    return f"{figures['count']:,}, by {margin} at most, and rounding explains {allowed}"

@@ -24,7 +24,11 @@ from specsim.simulation.worker import Worker
 
 _SAMPLING = (
     click.option(
-        "--temperature", default=0.0, show_default=True, type=float, help="Temperature of the hash model; 0 is greedy."
+        "--temperature",
+        default=0.0,
+        show_default=True,
+        type=float,
+        help="Temperature of hash model or checkpoint; 0: greedy.",
     ),
     click.option("--top-k", type=click.IntRange(1), help="Sample among the k likeliest tokens."),
     click.option("--top-p", default=1.0, show_default=True, type=float, help="Sample among this share of the mass."),
@@ -70,7 +74,7 @@ def with_sampling(command: Callable[..., None]) -> Callable[..., None]:
         sampling = parameters_of(temperature, ALL_TOKENS if top_k is None else top_k, top_p, min_p, sampling_seed)
         if sampling is None and acceptance != Acceptance.TOKEN:
             raise Failed(f"--acceptance {acceptance} needs a --temperature above 0", Exit.USAGE)
-        if sampling is not None and others["kind"] != "hash":
+        if sampling is not None and others["kind"] == "text":
             raise Failed("--temperature needs --model hash: the text model has no logits for sampling", Exit.USAGE)
         command(sampling=sampling, acceptance=acceptance, **others)
 
@@ -171,7 +175,7 @@ def with_logit_rules(command: Callable[..., None]) -> Callable[..., None]:
         except SpecRejection as rejection:
             message = f"{rejection.what} = {rejection.got}, but should be {rejection.expected}"
             raise Failed(message, Exit.USAGE) from rejection
-        if rules.has_strengths and others["kind"] != "hash":
+        if rules.has_strengths and others["kind"] == "text":
             message = "penalties and biases need --model hash: the text model has no logits that make a distribution"
             raise Failed(message, Exit.USAGE)
         rules = LogitRules(**{**vars(rules), "is_exact": not relaxed_penalties})
@@ -353,6 +357,7 @@ def check_counts(
     max_new_tokens: int,
     page_size: int,
     text_length: int,
+    vocab_size: int = TEXT_VOCABULARY,
 ) -> None:
     """Refuse counts that no simulation can hold.
 
@@ -363,7 +368,7 @@ def check_counts(
     """
     bounds = (
         ("--requests", num_requests, MOST_REQUESTS, "every request keeps its text and figures to the end"),
-        ("--topk", topk, TEXT_VOCABULARY, "a draft cannot propose more tokens than the model has"),
+        ("--topk", topk, vocab_size, "a draft cannot propose more tokens than the model has"),
         ("--steps", num_steps, MOST_NODES - 1, f"a path fits into a tree of {MOST_NODES} nodes"),
         ("--draft-tokens", num_draft_tokens, MOST_NODES, "one block of a kernel holds a tree"),
         ("--batch", max_batch, MOST_BATCH, "larger batches are not captured"),

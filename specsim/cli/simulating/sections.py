@@ -1,9 +1,68 @@
-"""Help of a command whose options are many: section after section."""
+"""Help of ``specsim simulate``, whose options are many: section after section."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+SECTIONS = {
+    "Text and requests": (
+        "path",
+        "prompts",
+        "num_requests",
+        "prompt_length",
+        "max_new_tokens",
+        "batch",
+        "seed",
+    ),
+    "Drafts": (
+        "algorithm",
+        "drafter",
+        "multi_layer",
+        "topk",
+        "steps",
+        "draft_tokens",
+        "corpora",
+        "corpus_budget",
+        "capacity",
+    ),
+    "Model and memory": ("kind", "draft", "dtype", "agreement", "pool", "draft_pool", "recurrent", "page_size"),
+    "Worker and schedule": (
+        "worker",
+        "mode",
+        "disable_overlap",
+        "overlap",
+        "chunk",
+        "prefix_cache",
+        "graphs",
+        "lockstep",
+    ),
+    "Scheduled verification": ("verify_budget", "verify_costs", "verify_mode"),
+    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed", "acceptance"),
+    "Rules about logits": (
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "relaxed_penalties",
+        "biases",
+        "min_tokens",
+        "bad_words",
+    ),
+    "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
+    "Acceptance": ("dump", "draft_choice", "baseline", "margin"),
+    "Report": (
+        "as_json",
+        "timeline",
+        "logprobs",
+        "hidden_states",
+        "metrics_port",
+        "metrics_address",
+        "metrics_file",
+        "metrics_interval",
+        "help",
+    ),
+}
+"""The options of ``specsim simulate`` by what they are about."""
 
 
 class Sections(click.Command):

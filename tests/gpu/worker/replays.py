@@ -20,6 +20,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from specsim.checkpoints.in_numpy import mapped
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import keep, to_numpy
 from specsim.gpu.models import load_model as load_on_device
@@ -40,7 +41,6 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
-from tests.specsim.simulation.models.in_numpy import mapped
 
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
 KINDS = ((False, TREE), (False, CHAIN), (True, CHAIN), (True, TREE))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection
+from specsim.checkpoints.in_numpy import InNumpy
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
@@ -32,7 +33,6 @@ from specsim.simulation.schedule import Schedule
 from tests.specsim.simulation.models.dense import target_hidden
 from tests.specsim.simulation.models.examples import my_transformer
 from tests.specsim.simulation.models.foreign_runs import CPU
-from tests.specsim.simulation.models.in_numpy import InNumpy
 
 MODEL = HashModel(32)
 CHAIN, TREE = SpecConfig(1, 3, 4), SpecConfig(3, 3, 7)

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from specsim.checkpoints.in_numpy import InNumpy
 from specsim.conformance.backend import load
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
@@ -16,7 +17,6 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import Schedule
-from tests.specsim.simulation.models.in_numpy import InNumpy
 
 ORACLE = load("specsim.reference")
 CPU = torch.device("cpu")
