@@ -27,6 +27,7 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.operations.derived.stub
 	$(BIN)/python -m specsim.conformance.stub
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
+	$(BIN)/python -m specsim.reports.engines page docs/results > docs/engine-matrix.md
 	$(BIN)/python -m specsim.vectors.pictures docs/reference
 	$(BIN)/python -m specsim.properties.suite.pages docs
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md

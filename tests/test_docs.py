@@ -19,6 +19,8 @@ from specsim.properties.suite.hunt.kills import read_kills
 from specsim.properties.suite.hunt.page import page as mutants_page
 from specsim.properties.suite.pages import anchor_of, place_of, written
 from specsim.properties.suite.statements import KINDS
+from specsim.reports.engines import page as engines_page
+from specsim.reports.engines import read_results
 from specsim.vectors.pictures import pictures
 
 ROOT = Path(__file__).parents[1]
@@ -173,6 +175,13 @@ def test_the_page_of_host_functions_is_that_of_the_catalogue():
 
 def test_every_number_of_a_property_is_explained():
     assert {one.catalogue for one in all_properties()} - {""} == set(KINDS)
+
+
+def test_the_page_of_engines_is_that_of_stored_results():
+    results = read_results(ROOT / "docs" / "results")
+    assert len({one.adapter for one in results}) >= 3
+    written = (ROOT / "docs" / "engine-matrix.md").read_text()
+    assert written == engines_page(results), "run: make generate"
 
 
 def test_the_page_of_algorithms_is_that_of_the_licence():

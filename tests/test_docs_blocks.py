@@ -19,7 +19,7 @@ from tests.installed import install
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
-GENERATED = {"host-functions.md", "algorithms.md"}
+GENERATED = {"host-functions.md", "algorithms.md", "engine-matrix.md"}
 FORMULAS = {"reference": "its blocks are formulas and numbers, which tests/worked_examples computes"}
 BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(\$ |specsim |python |make |eval |PYTHONPATH=)")

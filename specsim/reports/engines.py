@@ -4,8 +4,8 @@
 with today's date; ``python -m specsim.reports.engines page docs/results`` prints the page.
 """
 
-import importlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,14 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specsim.properties.suite.catalogue import all_properties
+import specsim
+from specsim.properties.suite.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.suite.pages import place_of, table
 
 HEADER = """# What engines were measured
 
 Results of `specsim check specsim.engines.ENGINE --json` that are kept in `docs/results`, as
 `python -m specsim.reports.engines page docs/results` prints them. A run is *stale* when the adapter is written for
-another release by now, or the suite has properties that the run did not know.
+another release by now, or the suite has laws that the run did not know.
 """
 SECTION = """
 ## Laws
@@ -75,7 +76,7 @@ class Result:
             version=document["version"],
             device=document["device"],
             date=date,
-            specsim=document["versions"]["specsim-decoding"],
+            specsim=document["versions"]["specsim"],
             seed=document["seed"],
             held={name: number for name, number in ran.items() if name not in known | failed},
             failed={name: ran[name] for name in sorted(failed & ran.keys())},
@@ -85,12 +86,22 @@ class Result:
 
     def state(self) -> str:
         """Return whether the run says something about today's adapter and today's suite."""
-        written_for = vars(importlib.import_module(f"specsim.engines.{self.adapter.partition('_')[0]}.release"))
-        if written_for["WRITTEN_FOR"] != self.version:
-            return f"stale: the adapter is written for {written_for['WRITTEN_FOR']}"
-        seen = {*self.held, *self.failed, *self.known, *self.missing}
-        new = [one.name for one in all_properties() if not one.is_slow and one.name not in seen]
-        return f"stale: {len(new)} properties more by now" if new else "current"
+        written_for = release_of(self.adapter.partition("_")[0])
+        if written_for != self.version:
+            return f"stale: the adapter is written for {written_for}"
+        ran, seen = {*self.held, *self.failed, *self.known}, {*self.held, *self.failed, *self.known, *self.missing}
+        defined = {name.removeprefix("agreement.") for name in ran if name.startswith("agreement.")}
+        # NOTE: which of the properties that every operation has are asked depends on what the adapter promises.
+        laws = [one for one in all_properties() if group_of(one) not in GENERATED]
+        new = [one.name for one in laws if one.name not in seen and defined.issuperset(one.operations)]
+        return f"stale: {len(new)} laws more by now" if new else "current"
+
+
+def release_of(engine: str) -> str:
+    """Return the release that an adapter is written for, which its source says without the engine."""
+    source = (Path(specsim.__file__).parent / "engines" / engine / "release.py").read_text(encoding="utf-8")
+    (release,) = re.findall(r'^WRITTEN_FOR = "([^"]+)"$', source, re.MULTILINE)
+    return str(release)
 
 
 def read_results(folder: Path) -> list[Result]:
