@@ -3,6 +3,7 @@
 ``python -m specsim.properties.suite.pages docs`` writes it, from the tables and the catalogues alone.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -96,6 +97,7 @@ def _operation(record: Operation, docs: Path, links: dict[str, str]) -> list[str
         *contract_of(record, rules),
         "",
         *_picture(record.name, docs),
+        *_latency(record.name, docs),
         *_folded(f"Laws: {_count(near, 'of its own')}, {_count(laws[len(near) :], 'of whole runs')}", _laws(near)),
         *_folded(f"Faults: {_count(faults, 'planted')}", _faults(faults)),
         f"{_places(record, docs)}. `specsim show {record.name}` prints this, and which tests name it.",
@@ -106,6 +108,14 @@ def _picture(name: str, docs: Path) -> list[str]:
     """Return the line that shows a picture of a call, where there is one."""
     place = f"pictures/{name}.svg"
     return [f"![A call of {name}, drawn]({place})", ""] if (docs / "reference" / place).exists() else []
+
+
+def _latency(name: str, docs: Path) -> list[str]:
+    """Return the line that says how long a call takes, where that was measured."""
+    measured = json.loads((docs / "reference" / "latencies.json").read_text(encoding="utf-8"))
+    rows = measured["rows"].get(name, ())
+    times = "; ".join(f"{shape}: {median:.3g} µs, floor {floor:.3g}" for shape, median, floor in rows)
+    return [f"Time of a call on one {measured['device']} (`{measured['command']}`): {times}.", ""] if rows else []
 
 
 def _count(some: Sequence[object], of: str) -> str:
