@@ -4,7 +4,11 @@
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from specsim.conformance.backend import load
 from specsim.conformance.cases import case_arguments
@@ -12,6 +16,7 @@ from specsim.conformance.outcomes import observe
 from specsim.conformance.pictures import draw_call
 from specsim.vectors.worked import read_calls, worked_calls
 
+MOST_ENTRIES = 200
 CALLS = "calls.toml"
 """Calls of operations that no worked example makes, beside the pages."""
 
@@ -20,10 +25,17 @@ def pictures(reference: Path) -> dict[Path, str]:
     """Return the picture of each operation that has a call, by its path."""
     calls = {**worked_calls(), **read_calls(reference / CALLS)}
     found = {}
-    for operation, (arguments, *_) in sorted(calls.items()):
+    for operation, of_operation in sorted(calls.items()):
+        arguments = max(of_operation, key=_size_of)
         observed = observe(load("specsim.reference"), operation, case_arguments(operation, arguments))
         found[reference / "pictures" / f"{operation}.svg"] = draw_call(operation, arguments, observed.outputs) + "\n"
     return found
+
+
+def _size_of(arguments: Mapping[str, Any]) -> int:
+    """Return how many entries the arrays of a call have, of those that a reader can take in."""
+    size = sum(value.size for value in arguments.values() if isinstance(value, np.ndarray))
+    return size if size <= MOST_ENTRIES else 0
 
 
 if __name__ == "__main__":
