@@ -10,6 +10,7 @@ from contextlib import suppress
 
 DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
+    "cluster": ("ray",),
     "gpu": ("torch", "triton"),
     "metrics": ("prometheus_client",),
     "plots": ("matplotlib",),
@@ -18,6 +19,7 @@ EXTRAS = {
 """The modules that each extra brings; ``pyproject.toml`` has the versions."""
 
 IMPORTERS = {
+    "cluster": "specsim.campaigns.cluster",
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
     "plots": "specsim.cli.benching.plots",
