@@ -87,13 +87,19 @@ class Causes:
     def __init__(self, folder: Path, implementation: str) -> None:
         self._folder, self._implementation = folder, implementation
         self._kept: dict[Hashable, _Kept] = {}
+        self._by_raw: dict[str, Hashable] = {}
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The sorts of failures of whole runs that were found, before shorter histories of them were."""
+        return frozenset(self._by_raw)
 
     def __bool__(self) -> bool:
         return bool(self._kept)
 
     def add(self, unit: Unit, broken: Broken) -> None:
         """Count a failure; it takes the place of a larger one that looks alike, whose case is deleted."""
-        key, before = _looks(unit, broken), None
+        key, before = self._key(unit, broken), None
         there = self._kept.get(key)
         if there is None or _weight(broken) < _weight(there.broken):
             before, there = there, _Kept(unit, broken, self._failure_of(broken), there.units if there else set())
@@ -138,6 +144,21 @@ class Causes:
             history=first.broken.history,
         )
 
+    def _key(self, unit: Unit, broken: Broken) -> Hashable:
+        """Return what failures that look alike share; one that was not made smaller looks like the first of its sort.
+
+        Whole runs that say the same are alike, whatever they ran.
+        """
+        if broken.plain is None:
+            return self._by_raw.setdefault(broken.raw, broken.sort) if not broken.history else self._named(broken)
+        shows = broken.plain["evidence"]
+        wrong, needs = tuple(shows["wrong"]), tuple(shows["needs"])
+        return unit.name, broken.plain["fate"], wrong, needs, "" if wrong else broken.sort
+
+    def _named(self, broken: Broken) -> str:
+        self._by_raw.setdefault(broken.raw, broken.sort)
+        return broken.sort
+
     def _case_of(self, broken: Broken) -> Path | None:
         name = None if broken.plain is None else broken.plain["case"]
         return None if name is None else self._folder / CASES / name
@@ -163,12 +184,3 @@ def _is_run(one: _Kept) -> bool:
 
 def _weight(broken: Broken) -> int:
     return LARGEST if broken.weight is None else broken.weight
-
-
-def _looks(unit: Unit, broken: Broken) -> Hashable:
-    """Return what failures that look alike share: whole runs that say the same are alike in whatever they ran."""
-    if broken.plain is None:
-        return broken.sort
-    shows = broken.plain["evidence"]
-    wrong, needs = tuple(shows["wrong"]), tuple(shows["needs"])
-    return unit.name, broken.plain["fate"], wrong, needs, "" if wrong else broken.sort

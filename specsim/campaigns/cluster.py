@@ -131,9 +131,9 @@ class RayCluster:
             self._nodes = time.monotonic(), places
         return places if self._most is None else min(places, self._most)
 
-    def submit(self, unit: Unit) -> None:
+    def submit(self, unit: Unit, known: frozenset[str]) -> None:
         """Begin a unit on any node that has room."""
-        self._out[self._run.remote(self._terms, unit)] = unit
+        self._out[self._run.remote(self._terms, unit, known)] = unit
 
     def ended(self, seconds: float) -> list[tuple[Unit, Ended | LostNode]]:
         """Wait at most so long for a unit to end, and return what became of all that did."""
@@ -178,8 +178,8 @@ def _first_line(error: BaseException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _run_here(terms: Terms, unit: Unit) -> Ended:
-    return run_on_node(terms, unit, _node_name())
+def _run_here(terms: Terms, unit: Unit, known: frozenset[str]) -> Ended:
+    return run_on_node(terms, unit, known, _node_name())
 
 
 def _describe_here(terms: Terms, wants_cells: bool) -> tuple[NodeSays, Described]:

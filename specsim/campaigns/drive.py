@@ -36,8 +36,8 @@ class Executor(Protocol):
     def num_places(self) -> int:
         """Return how many units can run at once; 0 where no node is left."""
 
-    def submit(self, unit: Unit) -> None:
-        """Begin a unit, or let it wait for a place."""
+    def submit(self, unit: Unit, known: frozenset[str]) -> None:
+        """Begin a unit, or let it wait for a place; ``known`` failures are not made smaller again."""
 
     def ended(self, seconds: float) -> list[tuple[Unit, Ended | LostNode]]:
         """Wait at most so long for units to end, and return what became of those that did."""
@@ -209,7 +209,7 @@ class _Session:
     def _begin(self, unit: Unit) -> None:
         self._out.add(unit.id)
         self._runs[unit.id] += 1
-        self._executor.submit(unit)
+        self._executor.submit(unit, self._campaign.causes.known)
 
     def _take(self, unit: Unit, ended: Ended | LostNode) -> None:
         if unit.id not in self._out:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from specsim.campaigns.node import Workshop
-from specsim.campaigns.units import Broken, Kind, Outcome, Unit
+from specsim.campaigns.units import Broken, Kind, Outcome, Unit, sort_of
 from specsim.conformance.cases import write_case
 from specsim.conformance.isolation.jobs import Done, Job
 from specsim.properties.matrix.factors import cell_named
@@ -27,12 +27,15 @@ RUN_MUTANT = "specsim.properties.suite.hunt.units:run_unit"
 Tried = tuple[Outcome, dict[str, bytes]]
 
 
-def try_unit(workshop: Workshop, unit: Unit) -> Tried:
-    """Run a unit, and return what it came to, with the files of its cases."""
-    return TRIED_BY[unit.kind](workshop, unit)
+def try_unit(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried:
+    """Run a unit, and return what it came to, with the files of its cases.
+
+    Failures of whole runs that are ``known`` are not made smaller again: that takes as long as hundreds of runs.
+    """
+    return TRIED_BY[unit.kind](workshop, unit, known)
 
 
-def _try_property(workshop: Workshop, unit: Unit) -> Tried:
+def _try_property(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried:
     """Run a property with some seeds, each as ``specsim check --seed`` does, until one finds a failure."""
     terms, examples, seconds, undecided = workshop.terms, 0, 0.0, ""
     reach: dict[str, int] = {}
@@ -82,24 +85,25 @@ def _broken_property(workshop: Workshop, failure: Failure, plain: dict[str, obje
     return Broken(words, seed, plain=plain, weight=weight, replay=replay + left_out)
 
 
-def _try_machine(workshop: Workshop, unit: Unit) -> Tried:
+def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried:
     """Run a machine of a soak."""
     terms, (seed,) = workshop.terms, unit.seeds
     soak = Soak(terms.implementation, seed, terms.limits)
     soaked = soak.run_machine(workshop.supervisor, unit.number)
-    histories = soak.shortest(workshop.supervisor, soaked, terms.replays)
+    is_new = any(sort_of(failure.error) not in known for failure in soaked.failures.values())
+    histories = soak.shortest(workshop.supervisor, soaked, terms.replays) if is_new else {}
     replay = f"specsim soak {shlex.quote(terms.implementation)} --seed {seed} --machine {unit.number}"
-    found = [histories.get(number, failure) for number, failure in soaked.failures.items()]
+    found = [(failure, histories.get(number, failure)) for number, failure in soaked.failures.items()]
     # NOTE: a machine that failed is reported once, by its error; what else is wrong is a line of its own.
     others = [BrokenUnit(line) for line in complaints(soaked) if not line.startswith("machine ")]
+    broken = tuple(_broken_run(unit, *two, replay) for two in (*found, *zip(others, others, strict=True)))
     reach = {**soaked.reach, **soaked.reused, **soaked.algorithms}
-    broken = tuple(_broken_run(unit, one, replay) for one in (*found, *others))
     undecided = "; ".join(soaked.refused)
     plain = {str(name): number for name, number in reach.items()}
     return Outcome(0.0, soaked.seconds, soaked.num_machines, plain, broken, undecided), {}
 
 
-def _try_cell(workshop: Workshop, unit: Unit, is_law: bool) -> Tried:
+def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: bool) -> Tried:
     """Run a history of a cell of the matrix, or go through its law."""
     terms, (seed,), cell = workshop.terms, unit.seeds, cell_named(unit.name)
     if cell is None:
@@ -109,19 +113,23 @@ def _try_cell(workshop: Workshop, unit: Unit, is_law: bool) -> Tried:
     laws = Laws((cell,), most_seeded) if is_law else NO_LAWS
     result = run.run((cell,), () if is_law else (unit.number,), laws)
     (one,) = result.cells
-    found = [run.shortest(one, number, terms.replays) for number in one.failures]
-    found += [BrokenUnit(law.error) for law in result.laws if law.error is not None]
-    found += [BrokenUnit(line) for line in complaints_of(one) if not one.failures]
+    found = [
+        (failure, failure if sort_of(failure.error) in known else run.shortest(one, number, terms.replays))
+        for number, failure in one.failures.items()
+    ]
+    alone = [law.error for law in result.laws if law.error is not None]
+    alone += complaints_of(one) if not one.failures else []
+    found += [(BrokenUnit(line), BrokenUnit(line)) for line in alone]
     which = "--law" if is_law else f"--history {unit.number}"
     replay = f"specsim matrix {shlex.quote(terms.implementation)} --seed {seed} --cell {unit.name} {which}"
-    broken = tuple(_broken_run(unit, failure, replay) for failure in found)
+    broken = tuple(_broken_run(unit, *two, replay) for two in found)
     refused = [law.refused for law in result.laws if law.refused]
     undecided = "; ".join([*refused, *shortfalls_of(one), *([result.stopped] if result.stopped else [])])
     reach = {name: number for name, number in one.counts.items() if number}
     return Outcome(0.0, result.busy_seconds, 1, reach, broken, "" if broken else undecided), {}
 
 
-def _try_mutant(workshop: Workshop, unit: Unit) -> Tried:
+def _try_mutant(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried:
     """Show a mutant to the properties; one that lives with a seed is a failure of the suite."""
     (seed,) = unit.seeds
     arguments = (workshop.terms.implementation, unit.name, unit.seeds, HuntLimits(workshop.terms.examples))
@@ -131,23 +139,24 @@ def _try_mutant(workshop: Workshop, unit: Unit) -> Tried:
     )
     replay = f"specsim mutants {unit.name} --seed {seed} --examples {workshop.terms.examples}"
     if not isinstance(event, Done):
-        return Outcome(examples=1, failures=(_broken_run(unit, broken_by(event), replay),)), {}
+        return Outcome(examples=1, failures=(_broken_run(unit, broken_by(event), broken_by(event), replay),)), {}
     failure = broken_from(event.answer)
-    broken = () if failure is None else (_broken_run(unit, failure, replay),)
+    broken = () if failure is None else (_broken_run(unit, failure, failure, replay),)
     return Outcome(0.0, event.answer["duration"], 1, event.answer["reach"], broken), {}
 
 
-def _broken_run(unit: Unit, failure: BrokenUnit, replay: str) -> Broken:
-    weight = len(failure.lines) or None
+def _broken_run(unit: Unit, raw: BrokenUnit, shortest: BrokenUnit, replay: str) -> Broken:
+    """Return the failure of a whole run as it was found, with the shortest history that was found of it."""
+    weight = len(shortest.lines) or None
     (seed,) = unit.seeds
-    return Broken(failure.error, seed, unit.number, None, weight, failure.lines, replay)
+    return Broken(shortest.error, seed, unit.number, None, weight, shortest.lines, replay, sort_of(raw.error))
 
 
 def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in (*one, *other) if one.get(name) or other.get(name)}
 
 
-TRIED_BY: Mapping[Kind, Callable[[Workshop, Unit], Tried]] = {
+TRIED_BY: Mapping[Kind, Callable[[Workshop, Unit, frozenset[str]], Tried]] = {
     Kind.PROPERTY: _try_property,
     Kind.MACHINE: _try_machine,
     Kind.CELL: partial(_try_cell, is_law=False),

@@ -127,8 +127,15 @@ def close_workshop() -> None:
         kept.close()
 
 
-def run_on_node(terms: Terms, unit: Unit, node: str = "") -> Ended:
+def run_on_node(terms: Terms, unit: Unit, known: frozenset[str] = frozenset(), node: str = "") -> Ended:
     """Run a unit in a process that may die, and return what it came to.
+
+    Parameters
+    ----------
+    known : frozenset of str
+        Sorts of failures of whole runs whose shortest history has been looked for.
+    node : str
+        The name of this node.
 
     Raises
     ------
@@ -139,7 +146,7 @@ def run_on_node(terms: Terms, unit: Unit, node: str = "") -> Ended:
 
     workshop, started = workshop_for(terms), time.monotonic()
     try:
-        outcome, files = try_unit(workshop, unit)
+        outcome, files = try_unit(workshop, unit, known)
     except CannotStart as error:
         # NOTE: the next unit gets a fork server of its own.
         close_workshop()

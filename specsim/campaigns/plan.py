@@ -124,7 +124,7 @@ class Wanted:
     examples : int
         Of a property with a seed.
     names : sequence of str
-        Only these properties, cells or mutants; all where there are none.
+        Only these properties, cells or mutants; all where there are none. Machines have no names.
     modes : sequence of str
         How workers run in cells.
     """
@@ -139,7 +139,8 @@ class Wanted:
 def arms_of(wanted: Wanted, described: Described) -> list[Arm]:
     """Return the arms of a campaign, in the order of the suite, kind after kind."""
     names = set(wanted.names)
-    return [arm for kind in wanted.kinds for arm in _arms(kind, wanted, described) if not names or arm.name in names]
+    arms = [arm for kind in wanted.kinds for arm in _arms(kind, wanted, described)]
+    return [arm for arm in arms if not names or not arm.name or arm.name in names]
 
 
 def _arms(kind: Kind, wanted: Wanted, described: Described) -> Iterator[Arm]:

@@ -24,6 +24,11 @@ class Kind(StrEnum):
     MUTANT = "mutant"
 
 
+def sort_of(message: str) -> str:
+    """Return the first line of a message without its numbers, by which failures of whole runs are told apart."""
+    return NUMBER.sub("N", message.partition("\n")[0])
+
+
 class Unit(msgspec.Struct, frozen=True):
     """One unit: what of a campaign is tried, with which seeds.
 
@@ -71,6 +76,8 @@ class Broken(msgspec.Struct, frozen=True):
         The shortest history that was found, a line an action.
     replay : str
         The command that runs it again, where no case is kept.
+    raw : str
+        Of a whole run, what sort of failure it was before a shorter history was looked for.
     """
 
     message: str
@@ -80,11 +87,12 @@ class Broken(msgspec.Struct, frozen=True):
     weight: int | None = None
     history: tuple[str, ...] = ()
     replay: str = ""
+    raw: str = ""
 
     @property
     def sort(self) -> str:
-        """What is wrong whatever the numbers are: the first line of the message without them."""
-        return NUMBER.sub("N", self.message.partition("\n")[0])
+        """What is wrong whatever the numbers are."""
+        return sort_of(self.message)
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """``specsim campaign``: units of check, soak, matrix and mutants over a Ray cluster, for hours or for some seeds."""
 
 import os
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,10 +118,9 @@ def campaign(
     from specsim.cli.campaigning.report import Report, Watch
     from specsim.cli.campaigning.workers import start
 
-    there = campaign_in(folder)
-    chosen = options.seeds_of(seeds, seed, hours, there)
+    chosen = options.seeds_of(seeds, seed, hours, campaign_in(folder))
     hours = options.hours_of(hours, chosen)
-    wanted = Wanted(options.kinds_of(kinds, implementation), chosen, examples, options.known(names))
+    wanted = Wanted(options.kinds_of(kinds, names, implementation), chosen, examples, tuple(dict.fromkeys(names)))
     environment = options.read_runtime_env(runtime_env)
     if environment is None:
         environment = environment_for(implementation, address, str(folder))
@@ -135,20 +135,22 @@ def campaign(
         start=start,
         prepare=prepare,
     )
+    most = jobs or cores()
     spoken = options.seeds_in_words(chosen)
     try:
         if address is not None:
             check_address(address)
         with Ledger(folder, options.described(wanted, terms)) as ledger:
+            if not as_json:
+                announce(f"{implementation}, {spoken}, in {folder}")
             notice("starting a cluster …" if address is None else f"joining {address} …")
-            with connected(address, jobs or cores(), environment):
+            # NOTE: Ray prints what it hears of nodes on stdout, which is for results.
+            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), connected(address, most, environment):
                 cluster = RayCluster(terms, _gpus_of(gpus, implementation, has_gpus()), jobs)
                 notice(f"importing {implementation} on every node …")
                 described = cluster.describe(Kind.CELL in wanted.kinds)
                 wanted = replace(wanted, modes=tuple(modes_of(implementation, described.device)))
                 chooser = Chooser(arms_of(wanted, described))
-                if not as_json:
-                    announce(f"{implementation}, {spoken}, in {folder}")
                 with progress("campaign") as on_progress:
                     watch = Watch(hours, on_progress)
                     found = drive(chooser, cluster, ledger, Causes(folder, implementation), hours, watch)
@@ -159,7 +161,7 @@ def campaign(
         raise Failed(error.words, Exit(error.code)) from error
     if described.broken:
         found.undecided["cells"] = described.broken
-    report = Report(found, implementation, wanted, folder, spoken, hours)
+    report = Report(found, implementation, wanted, folder, spoken)
     if as_json:
         print_json(report.document())
     else:

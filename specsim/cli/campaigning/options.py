@@ -95,26 +95,31 @@ def read_runtime_env(path: Path | None) -> dict[str, Any] | None:
     return read
 
 
-def kinds_of(kinds: Sequence[str], implementation: str) -> "tuple[Kind, ...]":
-    """Return the kinds of units that are run; the laws of cells go with these.
+def kinds_of(kinds: Sequence[str], names: Sequence[str], implementation: str) -> "tuple[Kind, ...]":
+    """Return the kinds of units that are run, without any given those of the names; laws go with cells.
 
     Raises
     ------
     Failed
-        USAGE: mutants are asked for of something else than the reference.
+        USAGE: nothing of these kinds is called so, or mutants are asked for of something else than the reference.
     """
     from specsim.campaigns.units import Kind
 
-    chosen = tuple(dict.fromkeys(kinds or BY_DEFAULT))
+    of_names = {name: _kind_of(name) for name in names}
+    chosen = tuple(dict.fromkeys(kinds or of_names.values() or BY_DEFAULT))
+    for name, kind in of_names.items():
+        if kind not in chosen:
+            because = f"{name} is a {kind}"
+            raise Failed(f"--of is {', '.join(chosen)}, but should have {kind}, because {because}", Exit.USAGE)
     if "mutant" in chosen and implementation != REFERENCE:
         because = "faults are planted in the reference"
         raise Failed(f"IMPL is {implementation}, but should be {REFERENCE} of mutants, because {because}", Exit.USAGE)
-    after = {"cell": (Kind.CELL, Kind.LAW)}
-    return tuple(kind for name in chosen for kind in after.get(name, (Kind(name),)))
+    more = {"cell": (Kind.CELL, Kind.LAW)}
+    return tuple(kind for name in chosen for kind in more.get(name, (Kind(name),)))
 
 
-def known(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of properties, cells and mutants that alone are run.
+def _kind_of(name: str) -> str:
+    """Return what a name is that of.
 
     Raises
     ------
@@ -125,12 +130,15 @@ def known(names: Sequence[str]) -> tuple[str, ...]:
     from specsim.properties.mutants import all_mutants
     from specsim.properties.suite.catalogue import properties_by_name
 
-    every = {*properties_by_name(), *(mutant.id for mutant in all_mutants())} if names else set()
-    for name in names:
-        if name not in every and cell_named(name) is None:
-            words = meant(name, sorted(every), "specsim list properties, cells or mutants")
-            raise Failed(f"{name} is no property, cell or mutant; {words}", Exit.USAGE)
-    return tuple(sorted(set(names)))
+    if name in properties_by_name():
+        return "property"
+    if cell_named(name) is not None:
+        return "cell"
+    mutants = [mutant.id for mutant in all_mutants()]
+    if name in mutants:
+        return "mutant"
+    words = meant(name, [*properties_by_name(), *mutants], "specsim list properties, cells or mutants")
+    raise Failed(f"{name} is no property, cell or mutant; {words}", Exit.USAGE)
 
 
 def described(wanted: "Wanted", terms: "Terms") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What a campaign shows while it runs, and what it came to: a table, the failures by cause, or one JSON document."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,8 +46,8 @@ class Report:
     ----------
     campaign : Campaign
         That.
-    implementation, wanted, folder, seeds, hours : str, Wanted, Path, str, float or None
-        What was run, where its results are, and the words of its options.
+    implementation, wanted, folder, seeds : str, Wanted, Path, str
+        What was run, where its results are, and which seeds it had, in words.
     """
 
     campaign: Campaign
@@ -56,7 +55,6 @@ class Report:
     wanted: Wanted
     folder: Path
     seeds: str
-    hours: float | None
 
     @property
     def found(self) -> list[Found]:
@@ -84,12 +82,6 @@ class Report:
         counted = f"{total.units:,} units, {total.examples:,} examples, {failed}{self.seeds}"
         return last_line(self.verdict, counted, self.because)
 
-    @property
-    def line_that_resumes(self) -> str:
-        """The command that goes on with the campaign."""
-        hours = "" if self.hours is None else f" --hours {self.hours:g}"
-        return f"specsim campaign {shlex.quote(self.implementation)}{hours} --folder {shlex.quote(str(self.folder))}"
-
     def print(self) -> None:
         """Print the counts by node, each cause with its smallest case, and the last line."""
         campaign = self.campaign
@@ -110,7 +102,7 @@ class Report:
         for name, why in campaign.undecided.items():
             say(f"undecided: {name}: {shown(why)}")
         if campaign.is_interrupted:
-            say(f"resume: {self.line_that_resumes}")
+            say(f"resume: the same command goes on with what is in {self.folder}")
         say(self.last_line)
 
     def document(self) -> dict[str, Any]:
