@@ -107,13 +107,14 @@ class RayCluster:
         if not nodes:
             what = f"{self._num_gpus:g} GPUs and a CPU" if self._num_gpus else "a CPU"
             raise NoCluster(f"no node of the cluster has {what}, which each unit needs", is_absent=False)
-        asked = [
-            self._describe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(
-                self._terms, wants_cells and node == nodes[0]
-            )
-            for node in nodes
-        ]
-        answers = [self._answer(reference) for reference in asked]
+        asked = []
+        for node in nodes:
+            there = NodeAffinitySchedulingStrategy(node, soft=False)
+            asked.append(self._describe.options(scheduling_strategy=there).remote(self._terms, False))
+        # NOTE: a node that has gone is in the list for some seconds more, and needs no answer where others have one.
+        answers = [answer for reference in asked if not isinstance(answer := self._answer(reference), LostNode)]
+        if not answers:
+            raise NoCluster(f"no node of the cluster answers, of {len(nodes)} that it lists")
         ours = NodeSays("", specsim.__version__, answers[0][0].python)
         for says, _ in answers:
             if (says.specsim, says.python) != (ours.specsim, ours.python):
@@ -121,7 +122,12 @@ class RayCluster:
                 expected = f"specsim {ours.specsim} and Python {ours.python}"
                 because = "units of one campaign count together"
                 raise NoCluster(f"node {says.node} has {got}, but should have {expected}, because {because}", False)
-        return answers[0][1]
+        if not wants_cells:
+            return answers[0][1]
+        answer = self._answer(self._describe.remote(self._terms, True))
+        if isinstance(answer, LostNode):
+            raise NoCluster(f"a node of the cluster was lost while it chose cells: {answer.why}")
+        return answer[1]
 
     def num_places(self) -> int:
         """Return how many units can run at once on the nodes that are there."""
@@ -153,7 +159,7 @@ class RayCluster:
             return LostNode(_first_line(error))
         return ended
 
-    def _answer(self, reference: Any) -> tuple[NodeSays, Described]:
+    def _answer(self, reference: Any) -> tuple[NodeSays, Described] | LostNode:
         try:
             answer: tuple[NodeSays, Described] = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
@@ -162,7 +168,7 @@ class RayCluster:
             words = f"{type(error.cause).__name__}: {_first_line(error.cause)}"
             raise NoCluster(f"a node of the cluster cannot run a unit: {words}") from error
         except ray.exceptions.RayError as error:
-            raise NoCluster(f"a node of the cluster cannot run a unit: {_first_line(error)}") from error
+            return LostNode(_first_line(error))
         return answer
 
     def _alive(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from specsim.conformance.isolation.jobs import Done, Job
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.run import NO_LAWS, Laws, MatrixRun
 from specsim.properties.matrix.verdict import complaints_of, shortfalls_of
-from specsim.properties.soak.run import Soak
+from specsim.properties.soak.run import Soak, Soaked
 from specsim.properties.soak.verdict import complaints
 from specsim.properties.suite.conformance.isolated import check_isolated, run_folder
 from specsim.properties.suite.conformance.report import Failure
@@ -89,7 +89,9 @@ def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried
     """Run a machine of a soak."""
     terms, (seed,) = workshop.terms, unit.seeds
     soak = Soak(terms.implementation, seed, terms.limits)
-    soaked = soak.run_machine(workshop.supervisor, unit.number)
+    soaked, event = Soaked(seed), answer_of(workshop.supervisor, soak.job(unit.number))
+    soaked.take(unit.number, event)
+    busy = event.answer["duration"] if isinstance(event, Done) else 0.0
     is_new = any(sort_of(failure.error) not in known for failure in soaked.failures.values())
     histories = soak.shortest(workshop.supervisor, soaked, terms.replays) if is_new else {}
     replay = f"specsim soak {shlex.quote(terms.implementation)} --seed {seed} --machine {unit.number}"
@@ -100,7 +102,7 @@ def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried
     reach = {**soaked.reach, **soaked.reused, **soaked.algorithms}
     undecided = "; ".join(soaked.refused)
     plain = {str(name): number for name, number in reach.items()}
-    return Outcome(0.0, soaked.seconds, soaked.num_machines, plain, broken, undecided), {}
+    return Outcome(0.0, busy, soaked.num_machines, plain, broken, undecided), {}
 
 
 def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: bool) -> Tried:
