@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -92,10 +93,13 @@ def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried
     soaked, event = Soaked(seed), answer_of(workshop.supervisor, soak.job(unit.number))
     soaked.take(unit.number, event)
     busy = event.answer["duration"] if isinstance(event, Done) else 0.0
-    is_new = any(sort_of(failure.error) not in known for failure in soaked.failures.values())
+    is_new = any(_is_new(failure, known) for failure in soaked.failures.values())
     histories = soak.shortest(workshop.supervisor, soaked, terms.replays) if is_new else {}
     replay = f"specsim soak {shlex.quote(terms.implementation)} --seed {seed} --machine {unit.number}"
-    found = [(failure, histories.get(number, failure)) for number, failure in soaked.failures.items()]
+    found = [
+        (failure, histories.get(number, failure) if is_new else _without_history(failure))
+        for number, failure in soaked.failures.items()
+    ]
     # NOTE: a machine that failed is reported once, by its error; what else is wrong is a line of its own.
     others = [BrokenUnit(line) for line in complaints(soaked) if not line.startswith("machine ")]
     broken = tuple(_broken_run(unit, *two, replay) for two in (*found, *zip(others, others, strict=True)))
@@ -116,7 +120,7 @@ def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: boo
     result = run.run((cell,), () if is_law else (unit.number,), laws)
     (one,) = result.cells
     found = [
-        (failure, failure if sort_of(failure.error) in known else run.shortest(one, number, terms.replays))
+        (failure, run.shortest(one, number, terms.replays) if _is_new(failure, known) else _without_history(failure))
         for number, failure in one.failures.items()
     ]
     alone = [law.error for law in result.laws if law.error is not None]
@@ -152,6 +156,15 @@ def _broken_run(unit: Unit, raw: BrokenUnit, shortest: BrokenUnit, replay: str) 
     weight = len(shortest.lines) or None
     (seed,) = unit.seeds
     return Broken(shortest.error, seed, unit.number, None, weight, shortest.lines, replay, sort_of(raw.error))
+
+
+def _is_new(failure: BrokenUnit, known: frozenset[str]) -> bool:
+    return sort_of(failure.error) not in known
+
+
+def _without_history(failure: BrokenUnit) -> BrokenUnit:
+    """Return a failure without the history that it was found in, which is as long as it was drawn."""
+    return replace(failure, lines=())
 
 
 def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

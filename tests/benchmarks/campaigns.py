@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-NAMES = ("agreement.build_tree", "agreement.verify_tree_greedy", "agreement.fast_topk", "agreement.verify_tree_sampled")
+NAMES = ("agreement.build_tree", "agreement.verify_tree_greedy", "agreement.fast_topk", "agreement.verify_chain_greedy")
 
 
 def run(jobs, seeds):
@@ -39,9 +39,8 @@ def main():
     for number in range(given.rounds):
         (one, beside, all_beside), (two, *others) = (run(jobs, given.seeds) for jobs in (1, 2))
         print(f"round {number}: 1 worker {one:.2f} units/s, 2 workers {two:.2f}: {two / one:.2f} times", flush=True)
-        print(
-            f"  overhead on the node {beside:.1%} (2: {others[0]:.1%}), with the driver {all_beside:.1%} ({others[1]:.1%})"
-        )
+        print(f"  overhead on the node: {beside:.1%}, of two {others[0]:.1%}")
+        print(f"  with what waits for the driver: {all_beside:.1%}, of two {others[1]:.1%}", flush=True)
 
 
 if __name__ == "__main__":

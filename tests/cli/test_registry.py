@@ -9,7 +9,20 @@ from click.testing import CliRunner
 
 from specsim.cli.main import FOLDER, command_texts, import_command, main
 
-NAMES = ["bench", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
+NAMES = [
+    "bench",
+    "campaign",
+    "check",
+    "env",
+    "list",
+    "matrix",
+    "mutants",
+    "replay",
+    "rules",
+    "show",
+    "simulate",
+    "soak",
+]
 
 
 FRAGMENTS = ("Also", "As", "For", "How", "If", "Of", "That", "What", "When", "Where", "Whether", "Who", "With")

@@ -172,6 +172,7 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.cli.benching.plots",
             "specsim.cli.benching.plots needs matplotlib: pip install '{}[plots]'",
         ),
+        ("ray", "specsim.campaigns.cluster", "specsim.campaigns.cluster needs ray: pip install '{}[cluster]'"),
         ("torch triton hypothesis scipy prometheus_client matplotlib", "specsim.conformance.plugin", ""),
     ],
 )
