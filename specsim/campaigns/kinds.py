@@ -9,7 +9,7 @@ from pathlib import Path
 from specsim.campaigns.node import Workshop
 from specsim.campaigns.units import Broken, Kind, Outcome, Unit, sort_of
 from specsim.conformance.cases import write_case
-from specsim.conformance.isolation.jobs import Done, Job
+from specsim.conformance.isolation.jobs import CannotStart, Done, Job
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.run import NO_LAWS, Laws, MatrixRun
 from specsim.properties.matrix.verdict import complaints_of, shortfalls_of
@@ -21,10 +21,13 @@ from specsim.properties.suite.conformance.smaller import weigh
 from specsim.properties.suite.conformance.units import tell, tell_without_case
 from specsim.properties.suite.conformance.wanted import Wanted
 from specsim.properties.suite.hunt.units import HuntLimits, PlainHunt
-from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked
+from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, stopped_by
 from specsim.rejection import SpecRejection
 
 RUN_MUTANT = "specsim.properties.suite.hunt.units:run_unit"
+STOPPED = stopped_by(CannotStart(""))
+"""How a run says that it ended before its time."""
+
 Tried = tuple[Outcome, dict[str, bytes]]
 
 
@@ -54,6 +57,8 @@ def _try_property(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Trie
         )
         report = check_isolated(workshop.supervisor, wanted, workshop.prepared, terms.prepare, failures.append)
         one = report.properties[unit.name]
+        if one.inconclusive.startswith(STOPPED):
+            raise CannotStart(one.inconclusive)
         examples, seconds = examples + one.examples, seconds + one.seconds
         reach = _added(reach, {**one.reach, **one.tags})
         undecided = undecided or one.inconclusive or one.not_run
@@ -118,6 +123,8 @@ def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: boo
     most_seeded = terms.most_seeded(terms.implementation, workshop.prepared.device)
     laws = Laws((cell,), most_seeded) if is_law else NO_LAWS
     result = run.run((cell,), () if is_law else (unit.number,), laws)
+    if result.stopped:
+        raise CannotStart(result.stopped)
     (one,) = result.cells
     found = [
         (failure, run.shortest(one, number, terms.replays) if _is_new(failure, known) else _without_history(failure))
@@ -130,7 +137,7 @@ def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: boo
     replay = f"specsim matrix {shlex.quote(terms.implementation)} --seed {seed} --cell {unit.name} {which}"
     broken = tuple(_broken_run(unit, *two, replay) for two in found)
     refused = [law.refused for law in result.laws if law.refused]
-    undecided = "; ".join([*refused, *shortfalls_of(one), *([result.stopped] if result.stopped else [])])
+    undecided = "; ".join([*refused, *shortfalls_of(one)])
     reach = {name: number for name, number in one.counts.items() if number}
     return Outcome(0.0, result.busy_seconds, 1, reach, broken, "" if broken else undecided), {}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import specsim
-from specsim.campaigns.units import Ended, Outcome, Unit
+from specsim.campaigns.units import Ended, Unit
 from specsim.conformance.isolation.jobs import CannotStart, Limits
 from specsim.conformance.isolation.supervisor import Supervisor
 
@@ -54,7 +54,7 @@ class Terms:
     versions : dict of str to str
         What cases say is installed.
     directory : str
-        Where the campaign was begun; nodes that have such a folder run there.
+        Where units run, if a node has such a folder: where the campaign was begun, unless that is sent there.
     start, prepare : callable
         What starts workers, and what makes a process ready to look for a smaller crash.
     """
@@ -141,16 +141,18 @@ def run_on_node(terms: Terms, unit: Unit, known: frozenset[str] = frozenset(), n
     ------
     Unstartable
         The implementation cannot be tried here.
+    CannotStart
+        No process could be started for the unit.
     """
     from specsim.campaigns.kinds import try_unit
 
     workshop, started = workshop_for(terms), time.monotonic()
     try:
         outcome, files = try_unit(workshop, unit, known)
-    except CannotStart as error:
-        # NOTE: the next unit gets a fork server of its own.
+    except CannotStart:
+        # NOTE: the unit is lost, as with its node, and the next one here gets a fork server of its own.
         close_workshop()
-        outcome, files = Outcome(undecided=f"no process could be started: {error}"), {}
+        raise
     seconds = time.monotonic() - started
     return Ended(node or socket.gethostname(), msgspec.structs.replace(outcome, seconds=seconds), files)
 

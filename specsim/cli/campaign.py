@@ -131,7 +131,7 @@ def campaign(
         replays=REPLAYS,
         most_seeded=most_seeded_of,
         versions=versions_with_python(VERSIONS),
-        directory=os.getcwd(),
+        directory="" if "working_dir" in environment else os.getcwd(),
         start=start,
         prepare=prepare,
     )
