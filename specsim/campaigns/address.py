@@ -9,6 +9,10 @@ from typing import Any
 import specsim
 
 SECONDS_TO_CONNECT = 5.0
+FRAME_BYTES, FRAME_KIND, SETTINGS = 9, 3, 4
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
+"""How HTTP/2 begins, on which Ray's servers run: each side says at once what it takes, in a frame of this kind."""
+
 AUTO = "auto"
 EXAMPLE = "10.0.0.1:6379, as ray start prints it, or auto"
 
@@ -36,9 +40,15 @@ def check_address(address: str) -> None:
         because = "units come back on Ray's own port"
         raise NoCluster(f"--address is {address}, but should be {EXAMPLE}, because {because}", is_absent=False)
     try:
-        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
+        with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT) as connection:
+            if os.environ.get("RAY_USE_TLS") == "1":
+                return
+            connection.sendall(HELLO)
+            answer = connection.recv(FRAME_BYTES)
     except OSError as error:
         raise NoCluster(f"--address {address} cannot be reached: {error.strerror or error}") from error
+    if len(answer) < FRAME_BYTES or answer[FRAME_KIND] != SETTINGS:
+        raise NoCluster(f"--address {address} is no Ray cluster: what listens there does not speak gRPC")
 
 
 def environment_for(implementation: str, address: str | None, folder: str) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import specsim
 from specsim.campaigns.address import NoCluster, check_address
-from specsim.campaigns.node import NodeSays, Terms, Unstartable, describe_on_node, run_on_node
+from specsim.campaigns.node import NodeSays, describe_on_node, run_on_node
 from specsim.campaigns.plan import Described
 from specsim.campaigns.units import Ended, LostNode, Unit
+from specsim.campaigns.workshop import Terms, Unstartable
 from specsim.installation import explain_missing, find_missing
 
 if find_missing("cluster"):
@@ -54,7 +55,10 @@ def connected(address: str | None, num_cpus: int, runtime_env: Mapping[str, Any]
         with suppress(Exception):
             ray.shutdown()
         who = "this machine" if address is None else f"--address {address}"
-        raise NoCluster(f"{who} cannot be used as a Ray cluster: {' '.join(str(error).split())}") from error
+        # NOTE: a runtime environment that is none is a ValueError.
+        is_absent = not isinstance(error, ValueError)
+        words = " ".join(str(error).split())
+        raise NoCluster(f"{who} cannot be used as a Ray cluster: {words}", is_absent) from error
     finally:
         if before is not None:
             with suppress(ValueError):  # NOTE: only the main thread has handlers.

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from specsim.campaigns.node import Workshop
 from specsim.campaigns.units import Broken, Kind, Outcome, Unit, sort_of
+from specsim.campaigns.workshop import Workshop
 from specsim.conformance.cases import write_case
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job
 from specsim.properties.matrix.factors import cell_named
@@ -108,7 +108,7 @@ def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried
     # NOTE: a machine that failed is reported once, by its error; what else is wrong is a line of its own.
     others = [BrokenUnit(line) for line in complaints(soaked) if not line.startswith("machine ")]
     broken = tuple(_broken_run(unit, *two, replay) for two in (*found, *zip(others, others, strict=True)))
-    reach = {**soaked.reach, **soaked.reused, **soaked.algorithms}
+    reach: dict[str, int] = {**soaked.reach, **soaked.reused, **soaked.algorithms}
     undecided = "; ".join(soaked.refused)
     plain = {str(name): number for name, number in reach.items()}
     return Outcome(0.0, busy, soaked.num_machines, plain, broken, undecided), {}

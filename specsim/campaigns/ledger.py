@@ -109,7 +109,7 @@ class Ledger:
                     Reason.BAD_CONFIGURATION,
                     f"{name} of the campaign",
                     plain.get(name),
-                    there.get(name),
+                    str(there.get(name)),
                     f"{path} says so, and a campaign is resumed as it began",
                 )
 

@@ -1,6 +1,6 @@
 """Which unit is run next: arms share the time, and those whose units find something new get more of it."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,21 +18,27 @@ FIRST_GUESS = 1.0
 
 
 @dataclass
-class _Standing:
-    """Where an arm stands: the place of its next unit, and the time that it has had, by its share."""
+class _Part:
+    """The time that an arm or a kind has had, by its part of it, which its last finds decide."""
 
-    arm: Arm
-    base: float
-    place: int = 0
     had: float = 0.0
-    seconds: float = 0.0
-    num_ended: int = 0
     finds: deque[bool] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     @property
     def share(self) -> float:
         """How large its part of the time is."""
-        return self.base * (1 + BONUS * sum(self.finds) / REMEMBERED)
+        return 1 + BONUS * sum(self.finds) / REMEMBERED
+
+
+@dataclass
+class _Standing:
+    """Where an arm stands: the place of its next unit, and the seconds of those that ended."""
+
+    arm: Arm
+    part: _Part = field(default_factory=_Part)
+    place: int = 0
+    seconds: float = 0.0
+    num_ended: int = 0
 
     @property
     def guess(self) -> float:
@@ -40,19 +46,13 @@ class _Standing:
         return self.seconds / self.num_ended if self.num_ended else FIRST_GUESS
 
 
-@dataclass(frozen=True)
-class _Begun:
-    standing: _Standing
-    charged: float
-    share: float
-
-
 class Chooser:
     """Chooses units by the time that their arms have had; the same outcomes in the same order make the same choices.
 
-    The kinds have equal shares, and so have the arms of a kind: so much for what is known of none. An arm whose last
-    units met tags that no unit of its kind had met, or failures that are new, has up to eight times its share. The arm
-    that has had least of its share is next. So each arm gets its first unit before any gets its second.
+    The kinds have equal parts of the time, and so have the arms of a kind: so much for what is known of none. A kind
+    or an arm whose last units met tags that no unit of its kind had met, or failures that are new, gets up to eight
+    times its part. The kind that has had least of its part is next, and of it the arm that has had least. So each arm
+    of a kind gets its first unit before any gets its second.
 
     Parameters
     ----------
@@ -61,11 +61,10 @@ class Chooser:
     """
 
     def __init__(self, arms: Sequence[Arm]) -> None:
-        sizes = Counter(arm.kind for arm in arms)
-        self._standings = [_Standing(arm, 1 / sizes[arm.kind]) for arm in arms]
-        self._open = list(self._standings)
-        self._of = {_key(one.arm.kind, one.arm.name, one.arm.mode): one for one in self._standings}
-        self._begun: dict[str, _Begun] = {}
+        self._of = {_key(arm.kind, arm.name, arm.mode): _Standing(arm) for arm in arms}
+        self._kinds: dict[Kind, _Part] = {arm.kind: _Part() for arm in arms}
+        self._open = {kind: [one for one in self._of.values() if one.arm.kind is kind] for kind in self._kinds}
+        self._begun: dict[str, list[tuple[_Part, float, float]]] = {}
         self._met: set[tuple[Kind, str, str]] = set()
         self._done: set[str] = set()
         self.num_finds = 0
@@ -73,22 +72,25 @@ class Chooser:
     @property
     def num_units(self) -> int | None:
         """How many units there are; None where there is no end of them."""
-        numbers = [one.arm.num_units() for one in self._standings]
+        numbers = [one.arm.num_units() for one in self._of.values()]
         return None if None in numbers else sum(number for number in numbers if number is not None)
 
     def next(self) -> Unit | None:
         """Return the unit that is run next, of those that were not given out; None where none is left."""
         while self._open:
-            standing = min(self._open, key=lambda one: one.had)
+            kind = min(self._open, key=lambda one: self._kinds[one].had)
+            standing = min(self._open[kind], key=lambda one: one.part.had)
             unit = standing.arm.unit(standing.place)
-            if unit is None:
-                self._open.remove(standing)
-                continue
             standing.place += 1
-            if unit.id not in self._done:
-                share = standing.share
-                self._begun[unit.id] = _Begun(standing, standing.guess, share)
-                standing.had += standing.guess / share
+            if unit is None:
+                self._open[kind].remove(standing)
+                if not self._open[kind]:
+                    del self._open[kind]
+            elif unit.id not in self._done:
+                parts = standing.part, self._kinds[kind]
+                self._begun[unit.id] = [(part, standing.guess, part.share) for part in parts]
+                for part in parts:
+                    part.had += standing.guess / part.share
                 return unit
         return None
 
@@ -97,14 +99,17 @@ class Chooser:
         standing = self._of.get(_key(unit.kind, unit.name, unit.mode))
         if standing is None:
             return
-        begun = self._begun.pop(unit.id, None) or _Begun(standing, 0.0, standing.share)
+        parts = standing.part, self._kinds[unit.kind]
+        # NOTE: what was guessed when the unit began is made good by what it took.
+        for part, guess, share in self._begun.pop(unit.id, [(part, 0.0, part.share) for part in parts]):
+            part.had += (outcome.seconds - guess) / share
         self._done.add(unit.id)
-        standing.had += (outcome.seconds - begun.charged) / begun.share
         standing.seconds, standing.num_ended = standing.seconds + outcome.seconds, standing.num_ended + 1
         fresh = set(_met_by(unit, outcome)) - self._met
         self._met |= fresh
         self.num_finds += len(fresh)
-        standing.finds.append(bool(fresh))
+        for part in parts:
+            part.finds.append(bool(fresh))
 
 
 def _met_by(unit: Unit, outcome: Outcome) -> Iterator[tuple[Kind, str, str]]:

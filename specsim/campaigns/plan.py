@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from specsim.campaigns.units import Kind, Unit
+from specsim.campaigns.workshop import Workshop
 from specsim.properties.matrix.factors import all_cells
 from specsim.properties.matrix.laws import law_cells
 from specsim.properties.matrix.plan import PROFILES
@@ -18,9 +18,6 @@ from specsim.properties.suite.catalogue import all_properties
 from specsim.properties.suite.conformance.selection import Described as Promises
 from specsim.properties.suite.conformance.selection import examples_of, is_runnable, is_selected
 from specsim.properties.unit_of_work import BrokenUnit
-
-if TYPE_CHECKING:
-    from specsim.campaigns.node import Workshop
 
 SEEDS_OF_A_UNIT = 4
 """Seeds of a unit of a quick property, which takes milliseconds with one; one that runs whole engines gets one."""
@@ -44,7 +41,7 @@ class Described:
     broken: str = ""
 
 
-def describe(workshop: "Workshop", wants_cells: bool) -> Described:
+def describe(workshop: Workshop, wants_cells: bool) -> Described:
     """Ask an implementation on this node what it is."""
     described = Described(workshop.prepared.described, workshop.prepared.device)
     if not wants_cells:

@@ -111,10 +111,10 @@ def campaign(
     from specsim.campaigns.cluster import RayCluster, connected, has_gpus
     from specsim.campaigns.drive import drive
     from specsim.campaigns.ledger import Ledger, campaign_in
-    from specsim.campaigns.node import Terms, Unstartable
     from specsim.campaigns.novelty import Chooser
     from specsim.campaigns.plan import Wanted, arms_of
     from specsim.campaigns.units import Kind
+    from specsim.campaigns.workshop import Terms, Unstartable
     from specsim.cli.campaigning.report import Report, Watch
     from specsim.cli.campaigning.workers import start
 

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -99,6 +100,24 @@ def test_a_cluster_that_is_not_there_is_named_at_once():
         check_address(f"127.0.0.1:{port}")
     assert caught.value.is_absent
     assert str(caught.value) == f"--address 127.0.0.1:{port} cannot be reached: Connection refused"
+
+
+def test_what_listens_and_is_no_cluster_is_named_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(NoCluster) as caught:
+            check_address(f"127.0.0.1:{port}")
+        thread.join()
+    expected = f"--address 127.0.0.1:{port} is no Ray cluster: what listens there does not speak gRPC"
+    assert (caught.value.is_absent, str(caught.value)) == (True, expected)
 
 
 def test_a_module_of_the_working_directory_goes_to_the_nodes(tmp_path, monkeypatch):

@@ -14,9 +14,9 @@ from specsim.cli.names import Count, meant
 from specsim.cli.output import Exit, Failed
 
 if TYPE_CHECKING:
-    from specsim.campaigns.node import Terms
     from specsim.campaigns.plan import Seeds, Wanted
     from specsim.campaigns.units import Kind
+    from specsim.campaigns.workshop import Terms
 
 KINDS = ("property", "machine", "cell", "mutant")
 BY_DEFAULT = KINDS[:3]

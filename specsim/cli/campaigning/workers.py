@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from specsim.campaigns.node import Unstartable
+from specsim.campaigns.workshop import Unstartable
 from specsim.cli.device import need_suite
 from specsim.cli.isolation import workers
 from specsim.cli.output import Failed

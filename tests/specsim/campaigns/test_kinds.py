@@ -6,9 +6,10 @@ import pytest
 
 from specsim.campaigns.causes import Causes
 from specsim.campaigns.ledger import Ledger
-from specsim.campaigns.node import Terms, Unstartable, close_workshop, run_on_node, workshop_for
+from specsim.campaigns.node import run_on_node
 from specsim.campaigns.plan import Arm, Seeds, Wanted, arms_of, describe
 from specsim.campaigns.units import Kind, Unit
+from specsim.campaigns.workshop import Terms, Unstartable, close_workshop, workshop_for
 from specsim.cli.campaigning.workers import start
 from specsim.cli.isolation import prepare
 from specsim.cli.matrix import most_seeded_of
