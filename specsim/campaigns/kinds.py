@@ -108,10 +108,10 @@ def _try_machine(workshop: Workshop, unit: Unit, known: frozenset[str]) -> Tried
     # NOTE: a machine that failed is reported once, by its error; what else is wrong is a line of its own.
     others = [BrokenUnit(line) for line in complaints(soaked) if not line.startswith("machine ")]
     broken = tuple(_broken_run(unit, *two, replay) for two in (*found, *zip(others, others, strict=True)))
-    reach: dict[str, int] = {**soaked.reach, **soaked.reused, **soaked.algorithms}
+    tags = {tag.value: count for tag, count in soaked.reach.items()}
+    reach = {**tags, **soaked.reused, **soaked.algorithms}
     undecided = "; ".join(soaked.refused)
-    plain = {str(name): number for name, number in reach.items()}
-    return Outcome(0.0, busy, soaked.num_machines, plain, broken, undecided), {}
+    return Outcome(0.0, busy, soaked.num_machines, reach, broken, undecided), {}
 
 
 def _try_cell(workshop: Workshop, unit: Unit, known: frozenset[str], is_law: bool) -> Tried:

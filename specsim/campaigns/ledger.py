@@ -141,7 +141,7 @@ def campaign_in(folder: Path) -> dict[str, Any] | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds all of it, or what was there before."""
+    """Write a file so that a reader finds all of it, or what was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_bytes(content)

@@ -80,7 +80,7 @@ class Arm:
     seeds_of_a_unit : int
         How many each unit gets.
     units_of_a_seed : int
-        How many units share a seed, told apart by their number.
+        How many units share a seed, each with a number of its own.
     """
 
     kind: Kind

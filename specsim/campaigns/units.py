@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 
 def sort_of(message: str) -> str:
-    """Return the first line of a message without its numbers, by which failures of whole runs are told apart."""
+    """Return the first line of a message without its numbers, by which failures of whole runs are compared."""
     return NUMBER.sub("N", message.partition("\n")[0])
 
 

@@ -47,6 +47,6 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int], limits: HuntL
 
 @cache
 def _hunt(name: str, examples: int) -> Hunt:
-    """Return the hunt for one mutant, which draws cases that are the same whoever else is hunted."""
+    """Return the hunt for one mutant, whose cases do not depend on what else is hunted."""
     mutants = [mutant for mutant in all_mutants() if mutant.id == name]
     return Hunt(mutants, all_properties(), Options(examples, is_complete=False))
