@@ -6,7 +6,7 @@ import pytest
 
 from specsim.campaigns.causes import Causes
 from specsim.campaigns.drive import MOST_RUNS, drive
-from specsim.campaigns.ledger import CAUSES, UNITS, Ledger
+from specsim.campaigns.ledger import CAUSES, UNITS, Ledger, Row
 from specsim.campaigns.novelty import Chooser
 from specsim.campaigns.plan import Arm, Seeds
 from specsim.campaigns.units import Broken, Ended, Kind, LostNode, Outcome
@@ -102,8 +102,11 @@ def test_a_stopped_campaign_goes_on_where_it_was(tmp_path):
 
 
 def test_hours_are_those_of_all_sessions(tmp_path):
-    assert run(tmp_path, Here(conforming), hours=1e-9).total.units == 0
-    assert run(tmp_path, Here(conforming), hours=1.0).total.units == 20
+    unit = arms()[0].unit(0)
+    with Ledger(tmp_path, DESCRIBED) as ledger:
+        ledger.add(Row(unit.id, unit, "here/1", 3600.0, 1, Outcome(0.5)))
+    assert run(tmp_path, Here(conforming), hours=1.0).total.units == 1
+    assert run(tmp_path, Here(conforming), hours=2.0).total.units == 20
 
 
 def test_a_cluster_without_places_ends_the_campaign(tmp_path, monkeypatch):
