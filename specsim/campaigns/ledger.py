@@ -97,7 +97,8 @@ class Ledger:
 
     def _compare(self, described: Mapping[str, Any]) -> None:
         path, wanted = self.folder / CAMPAIGN, {"schema": SCHEMA, **described}
-        if not path.exists():
+        # NOTE: a campaign that came to nothing, for want of a module or a cluster, is no other one.
+        if not path.exists() or not (self.folder / UNITS).stat().st_size:
             write_whole(path, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
             return
         with _reading(path):

@@ -47,13 +47,21 @@ def test_a_line_that_a_killed_process_began_is_cut_off(tmp_path):
 
 
 def test_another_campaign_is_refused(tmp_path):
-    Ledger(tmp_path, DESCRIBED).__exit__(None, None, None)
+    with Ledger(tmp_path, DESCRIBED) as ledger:
+        ledger.add(ROW)
     with pytest.raises(SpecRejection) as caught:
         Ledger(tmp_path, {**DESCRIBED, "implementation": "theirs"})
     assert str(caught.value) == (
         "BAD_CONFIGURATION: implementation of the campaign is theirs, but should be mine, "
         f"because {tmp_path / 'campaign.json'} says so, and a campaign is resumed as it began"
     )
+
+
+def test_a_campaign_that_came_to_nothing_makes_room(tmp_path):
+    for described in (DESCRIBED, {**DESCRIBED, "implementation": "theirs"}):
+        with Ledger(tmp_path, described) as ledger:
+            assert ledger.rows == {}
+    assert campaign_in(tmp_path)["implementation"] == "theirs"
 
 
 def test_a_campaign_that_runs_is_refused(tmp_path):
