@@ -13,6 +13,24 @@ from pathlib import Path
 NAMES = ("agreement.build_tree", "agreement.verify_tree_greedy", "agreement.fast_topk", "agreement.verify_chain_greedy")
 
 
+LOOP = """
+import time
+end, turns = time.perf_counter() + 4, 0
+while time.perf_counter() < end:
+    turns += sum(range(1000)) > 0
+print(turns)
+"""
+
+
+def ceiling():
+    """Return how much more two processes that share nothing do than one: what others leave of the machine."""
+    done = []
+    for jobs in (1, 2):
+        loops = [subprocess.Popen([sys.executable, "-c", LOOP], stdout=subprocess.PIPE, text=True) for _ in range(jobs)]
+        done.append(sum(int(loop.communicate()[0]) for loop in loops))
+    return done[1] / done[0]
+
+
 def run(jobs, seeds):
     """Run a campaign in a fresh folder; return units a second once all workers are ready, and the share of overhead."""
     named = [word for name in NAMES for word in ("--name", name)]
@@ -37,8 +55,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     for number in range(given.rounds):
+        before = ceiling()
         (one, beside, all_beside), (two, *others) = (run(jobs, given.seeds) for jobs in (1, 2))
-        print(f"round {number}: 1 worker {one:.2f} units/s, 2 workers {two:.2f}: {two / one:.2f} times", flush=True)
+        print(f"round {number}: 1 worker {one:.2f} units/s, 2 workers {two:.2f}: {two / one:.2f} times")
+        print(f"  two bare loops do {before:.2f} times what one does before it, {ceiling():.2f} times after it")
         print(f"  overhead on the node: {beside:.1%}, of two {others[0]:.1%}")
         print(f"  with what waits for the driver: {all_beside:.1%}, of two {others[1]:.1%}", flush=True)
 
