@@ -108,7 +108,6 @@ def campaign(
     need_suite()
     from specsim.campaigns.address import NoCluster, check_address, environment_for
     from specsim.campaigns.causes import Causes
-    from specsim.campaigns.cluster import RayCluster, connected, has_gpus
     from specsim.campaigns.drive import drive
     from specsim.campaigns.ledger import Ledger, campaign_in
     from specsim.campaigns.novelty import Chooser
@@ -135,6 +134,9 @@ def campaign(
         start=start,
         prepare=prepare,
     )
+    # NOTE: this imports Ray, which takes a second that what is refused above need not wait for.
+    from specsim.campaigns.cluster import RayCluster, connected, has_gpus
+
     most = jobs or cores()
     spoken = options.seeds_in_words(chosen)
     try:
