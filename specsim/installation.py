@@ -10,6 +10,7 @@ from contextlib import suppress
 
 DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
+    "cluster": ("ray",),
     "gpu": ("torch", "triton"),
     "metrics": ("prometheus_client",),
     "models": ("torch", "transformers"),
@@ -20,6 +21,7 @@ EXTRAS = {
 """The modules that each extra brings; ``pyproject.toml`` has the versions."""
 
 IMPORTERS = {
+    "cluster": "specsim.campaigns.cluster",
     "gpu": "specsim.gpu",
     "metrics": "specsim.host.exposition",
     "models": "specsim.checkpoints",

@@ -63,6 +63,7 @@ CANNOT_RUN = {
     "specsim replay calls": "needs the recording of the block before it; tests/specsim/conformance/recording make some",
     "specsim mutants --seeds 20": "takes an hour; tests/cli/test_mutants.py runs a mutant",
     "specsim mutants --with-limits": "takes half an hour; tests/cli/test_mutants.py runs a mutant",
+    "specsim campaign": "needs ray; tests/cli/test_campaign.py runs one on three nodes where it is installed",
     "specsim soak --exhaustive --mutants": "takes minutes; tests/cli/test_small_scopes.py runs it",
     "for seed in": "it is the command above five times; tests/cli/check/test_check_known.py runs --by-cause",
     "eval ": "the shell of a user; tests/cli run the completion",

@@ -135,7 +135,7 @@ def matrix(
     product = all_cells() if cell_name is None else [_find_cell(cell_name)]
     jobs = bounded_jobs(jobs)
     with engine_workers(name, jobs, limits) as supervisor, progress("matrix") as on_progress:
-        run = MatrixRun(supervisor, name, _modes(name, device), seed, limits)
+        run = MatrixRun(supervisor, name, modes_of(name, device), seed, limits)
         if not as_json:
             announce(f"{name}, profile {profile}, seed {seed}")
         plan = run.plan(chosen, product, is_whole=cell_name is None)
@@ -145,7 +145,7 @@ def matrix(
         if not plan.cells and (is_part or is_planned_only or not plan.brings.workers):
             because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
             raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
-        laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name, device))
+        laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), most_seeded_of(name, device))
         if is_planned_only:
             extent = measure_extent(run, plan.cells, numbers, jobs, laws)
         else:
@@ -182,7 +182,7 @@ def _print_extent(extent: "Extent", as_json: bool) -> None:
         say(f"{reported} would run, in about {extent.seconds:,.0f} seconds")
 
 
-def _modes(name: str, device: str) -> list[str]:
+def modes_of(name: str, device: str) -> list[str]:
     """Return how the workers of an implementation run: ours with and without graphs, where there is a GPU."""
     from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS
 
@@ -191,7 +191,7 @@ def _modes(name: str, device: str) -> list[str]:
     return [EAGER] if device.endswith("interpreted") else [EAGER, GRAPHS]
 
 
-def _most_seeded(name: str, device: str) -> int | None:
+def most_seeded_of(name: str, device: str) -> int | None:
     """Return how many ways of a request a worker runs by seeds: few where kernels are interpreted."""
     return MOST_INTERPRETED if name == OURS and device.endswith("interpreted") else None
 

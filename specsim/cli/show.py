@@ -47,7 +47,7 @@ LAYERS = ("reference", "gpu", "gpu/kernels", "properties/operations")
     "--svg", type=click.Path(path_type=Path, readable=False), metavar="FILE", help="Write a picture of the case, too."
 )
 def show(subject: str | None, law: str | None, fault: str | None, svg: Path | None) -> None:
-    """Print an operation with its laws and faults, or draw a case file.
+    """Print an operation with its laws and faults, or draw a case.
 
     Of an operation, print its contract first; of a host function, what it takes and returns, and where it is written.
     Of a law, print what it states, the faults that it kills, and what runs it; of a fault, what is wrong, and what

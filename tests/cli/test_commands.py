@@ -36,6 +36,7 @@ def test_env(specsim):
 def test_env_says_what_is_missing(specsim, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     assert json.loads(specsim("env", "--json").stdout)["missing"] == {
+        "specsim.campaigns.cluster": list(find_missing("cluster")),
         "specsim.gpu": [],
         "specsim.host.exposition": [],
         "specsim.checkpoints": list(find_missing("models")),

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from specsim.cli.main import FOLDER, command_texts, import_command, main
 
-NAMES = ["bench", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
-NAMES += ["sweep", "tune", "vectors"]
+NAMES = ["bench", "campaign", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate"]
+NAMES += ["soak", "sweep", "tune", "vectors"]
 
 
 FRAGMENTS = ("Also", "As", "For", "How", "If", "Of", "That", "What", "When", "Where", "Whether", "Who", "With")

@@ -183,6 +183,7 @@ def test_the_ranges_begin_and_end_with_what_is_checked(needed):
             "specsim.conformance.plugin",
             "",
         ),
+        ("ray", "specsim.campaigns.cluster", "specsim.campaigns.cluster needs ray: pip install '{}[cluster]'"),
     ],
 )
 def test_what_is_missing_is_named_with_what_installs_it(absent, module, message):
