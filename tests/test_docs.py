@@ -215,6 +215,13 @@ def test_the_way_to_a_job_in_continuous_integration_is_read_in_ten_minutes():
     assert sum(words) <= 10 * WORDS_A_MINUTE, words
 
 
+def test_the_site_leads_to_a_job_in_continuous_integration_within_1500_words():
+    front, _, _ = (ROOT / "docs" / "README.md").read_text().partition("## Learn")
+    page, _, rest = (ROOT / "docs" / "check-your-kernels.md").read_text().partition("## In continuous integration")
+    assert "(check-your-kernels.md)" in front
+    assert len(f"{front} {page} {rest.partition('## ')[0]}".split()) <= 1500
+
+
 def blocks_of(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), flags=re.DOTALL)
 
