@@ -127,7 +127,7 @@ def chain_speculative_sampling_from_logits(
         st.sampled_from(DRAFTS),
         st.sampled_from(COINS),
         filters(),
-        mostly(st.none(), st.sampled_from((0.0, *TEMPERATURES)), one_in=3),
+        mostly(st.none(), st.sampled_from((0.0, *TEMPERATURES, 0.0)), one_in=3),
         st.booleans(),
         bulk(),
     )

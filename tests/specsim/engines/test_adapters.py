@@ -62,6 +62,7 @@ CHAIN = {
 @pytest.mark.parametrize(("engine", "version"), [("sglang", "0.5.23"), ("vllm", "0.33.0"), ("transformers", "5.23.0")])
 def test_an_engine_that_is_not_installed_is_one_line_with_its_version(monkeypatch, adapter, engine, version):
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not (Path(entry) / engine).is_dir()])
+    monkeypatch.delitem(sys.modules, engine, raising=False)
     with pytest.raises(BackendUnavailable) as caught:
         adapter(f"specsim.engines.{engine}")
     assert str(caught.value) == (

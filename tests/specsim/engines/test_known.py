@@ -19,7 +19,7 @@ NOTHING_LEFT = "probability tensor contains either `inf`, `nan` or element < 0"
         ("poison.chain_speculative_sampling", "output_tokens[0, 1] = 3, but should be 2", False),
         ("chains.ratios_decide_as_stated", "output 0[1] = 0, but should be 1", True),
         ("chains.ratios_decide_as_stated", "output 0 = nothing, but should be int32 [1, 2]", False),
-        ("chains.chains_output_drafts_and_one_token", "the chances of the accepted drafts = [0.0], but …", True),
+        ("chains.chains_output_drafts_and_one_token", "the target's chances of accepted drafts = [0.0], but …", True),
         ("chains.chains_output_drafts_and_one_token", "the accepted drafts = [0], but …", False),
         ("sampling_chain_law.acceptance_is_the_overlap", "outcome at coins [0.0, 0.0] = (1, 0), but should be", False),
         (
