@@ -76,14 +76,13 @@ class CheckpointModel:
     def _run_draft(
         self, batch: DraftStepBatch[Tensor] | DraftExtendBatch[Tensor], kv: KV, select: Tensor | None
     ) -> DraftOutput[Tensor]:
-        if self._draft is None:
-            raise NotImplementedError(f"{self.description.name} has no draft")
+        draft = require_present(f"draft of {self.description.name}", self._draft)
         window, states = Window(batch.keys, batch.positions, None), None
-        if isinstance(self._draft, EagleHead):
+        if isinstance(draft, EagleHead):
             given = require_present("hidden_states", batch.hidden_states)
-            logits, states = self._draft.run(batch.input_ids, given, batch.out_cache_loc, window, kv, select)
+            logits, states = draft.run(batch.input_ids, given, batch.out_cache_loc, window, kv, select)
         else:
-            logits, _ = self._draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
+            logits, _ = draft.run(batch.input_ids, batch.out_cache_loc, window, kv, select)
         return DraftOutput(torch.softmax(logits.float(), dim=-1), states)
 
 
