@@ -30,7 +30,7 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.reports.engines page docs/results > docs/engine-matrix.md
 	$(BIN)/python -m specsim.vectors.pictures docs/reference
 	$(BIN)/python -m specsim.properties.suite.pages docs
-	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
+	$(BIN)/python -m specsim.cli.simulating.algorithms_page LICENSE > docs/algorithms.md
 	$(BIN)/python -m specsim.engines.page docs/engines.md
 
 # The site, in build/site. Whatever Sphinx warns of is an error, and no page may ask the network for anything.

@@ -19,7 +19,7 @@ from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size, strides_of
-from specsim.gpu.row_statistics import (
+from specsim.gpu.launching.row_statistics import (
     LEAST_CHUNK,
     NARROWING,
     NARROWING_WIDE,

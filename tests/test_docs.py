@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.cli.main import main
+from specsim.cli.simulating.algorithms_page import page as algorithms_page
 from specsim.conformance.page import page as host_page
 from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.properties.mutants import all_mutants
@@ -186,7 +186,7 @@ def test_the_page_of_engines_is_that_of_stored_results():
 
 def test_the_page_of_algorithms_is_that_of_the_licence():
     written, text = (ROOT / "docs" / "algorithms.md").read_text(), ROOT / "LICENSE"
-    because = "run: python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md"
+    because = "run: python -m specsim.cli.simulating.algorithms_page LICENSE > docs/algorithms.md"
     assert written == algorithms_page(text.read_bytes(), text.name), because
 
 

@@ -76,7 +76,9 @@ class CheckpointModel:
     def _run_draft(
         self, batch: DraftStepBatch[Tensor] | DraftExtendBatch[Tensor], kv: KV, select: Tensor | None
     ) -> DraftOutput[Tensor]:
-        draft = require_present(f"draft of {self.description.name}", self._draft)
+        draft = self._draft
+        if draft is None:
+            raise AssertionError(f"draft of {self.description.name} = None, but should be there")
         window, states = Window(batch.keys, batch.positions, None), None
         if isinstance(draft, EagleHead):
             given = require_present("hidden_states", batch.hidden_states)

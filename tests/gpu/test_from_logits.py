@@ -6,9 +6,10 @@ from ml_dtypes import bfloat16
 from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
-from specsim.gpu import from_logits, row_statistics
+from specsim.gpu import from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.gpu.kernels.from_logits import row_filters
+from specsim.gpu.launching import row_statistics
 from specsim.gpu.launching.blocks import INTERPRETED, power_of_two
 from specsim.gpu.launching.blocks import ON_GPU as BLOCKS_ON_GPU
 from specsim.gpu.launching.mode import current_mode, launching
