@@ -12,6 +12,7 @@ from specsim.gpu.kernels.from_logits import (
     filtered_chains,
     greedy,
     sampled,
+    unfiltered,
 )
 from specsim.gpu.launching.blocks import UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
@@ -49,6 +50,15 @@ MOST_GREEDY_CHUNKS = 256
 
 PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
+
+MOST_UNFILTERED_ROWS = 128
+"""The same of walks by chance that nothing filters."""
+
+UNFILTERED_PROGRAMS = 512
+"""Programs over which the rows of such a walk are split."""
+
+UNFILTERED_BLOCK, UNFILTERED_WARPS, FEW = 4096, 4, 8
+"""Logits that are weighed together, and read once more by the last draw; warps of a program; logits of a thread."""
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
@@ -114,6 +124,8 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
+    if all(call.arguments[name] is None for name in FILTERS):
+        return walk_unfiltered(call)
     num_chunks, is_precise = ceil_div(vocab, chunk_of(vocab)), vocab <= LARGEST_PRECISE
     num_levels = min(path_width(num_steps), num_nodes)
     is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_SAMPLED_ROWS)
@@ -149,7 +161,9 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             num_warps=NUM_WARPS,
         )
         plans.append(walk)
-    filters = call.contiguous("temperature", "top_k", "top_p", "min_p")
+    given, neutral = filters_of(call)
+    temperature = call.contiguous("temperature")
+    filters = dict(zip(("temperature", *FILTERS), (*temperature.values(), *given), strict=True))
     inputs = {
         "logits": logits,
         **filters,
@@ -168,7 +182,82 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         )
     scratch: Buffers = {"current": current, "statistic": left, "walk": (current, *left)}
     outputs = {"path": tuple(call.outputs)}
-    return [Launch(plan, inputs, outputs, scratch) for plan in plans]
+    launches = [Launch(plan, inputs, outputs, scratch) for plan in plans]
+    if any(call.arguments[name] is None for name in FILTERS):
+        requests = choose_block(num_requests, LEAST_CHUNK)
+        fill = Plan(
+            filtered_chains._fill_neutral_kernel,
+            grid=(ceil_div(num_requests, requests),),
+            sizes={"num_requests": num_requests},
+            tunables={"REQUESTS": requests},
+        )
+        launches.insert(0, Launch(fill, {}, {}, {"neutral": neutral}))
+    return launches
+
+
+def walk_unfiltered(call: Call) -> list[Launch]:
+    """Return the launches of a walk by chance without filters: one a level, or one that reads all rows; one that draws.
+
+    Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
+    """
+    axes, logits = call.axes, call.arguments["logits"]
+    num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
+    num_levels = min(path_width(num_steps), num_nodes)
+    is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_UNFILTERED_ROWS)
+    num_rows = num_requests * num_nodes if is_whole else num_requests
+    chunk = max(FEW, greedy_chunk_of(vocab, num_rows, UNFILTERED_PROGRAMS))
+    block = min(chunk, max(FEW, choose_block(vocab, UNFILTERED_BLOCK)))
+    num_chunks = ceil_div(vocab, chunk)
+    sizes: dict[str, Size] = {
+        "num_nodes": num_nodes,
+        "num_steps": num_steps,
+        "row_sizes": (num_chunks, vocab, *logits.stride()),
+        "rules": axes["strict"] | axes["skip_duplicates"] << 1,
+    }
+    constants = {
+        "TREE": (max(WARP_SIZE, power_of_two(num_nodes)), power_of_two(path_width(num_steps))),
+        "CHUNKS": power_of_two(num_chunks),
+        "PRECISE": vocab <= LARGEST_PRECISE,
+        "READS_ALL": is_whole,
+    }
+    tunables = {"TILE": (chunk // block, block)}
+    num_warps = max(1, min(UNFILTERED_WARPS, chunk // 256))
+    plans = [
+        Plan(
+            unfiltered._read_unfiltered_kernel,
+            grid=(num_rows, num_chunks),
+            sizes={**sizes, "level": level},
+            constants=constants,
+            tunables=tunables,
+            num_warps=num_warps,
+        )
+        for level in range(1 if is_whole else num_levels)
+    ]
+    end = Plan(
+        unfiltered._end_unfiltered_kernel,
+        grid=(num_requests,),
+        sizes={**sizes, "num_levels": num_levels},
+        constants=constants,
+        tunables=tunables,
+        num_warps=max(1, min(NUM_WARPS, block // 256)),
+    )
+    partial = (num_rows if is_whole else num_levels * num_requests, num_chunks)
+    inputs = {
+        "logits": logits,
+        **call.contiguous("temperature"),
+        "tree": call.group(*TREE),
+        "coin": call.group(*COINS),
+        "threshold": call.group(*THRESHOLDS),
+    }
+    scratch: Buffers = {
+        "reached": call.scratch(num_levels, num_requests, dtype=torch.int32),
+        "chunk": (
+            call.scratch(*partial, dtype=torch.float32),
+            call.scratch(*partial, dtype=torch.int32),
+            call.scratch(*partial, chunk // block, dtype=torch.float64),
+        ),
+    }
+    return [Launch(plan, inputs, {"path": tuple(call.outputs)}, scratch) for plan in (*plans, end)]
 
 
 @operation
@@ -316,9 +405,9 @@ def chain_block_verification_from_logits(call: Call) -> list[Launch]:
     ]
 
 
-def greedy_chunk_of(vocab: int, num_requests: int) -> int:
-    """Return how many logits one program of the greedy walk reads: fewer where requests alone do not fill a GPU."""
-    share = power_of_two(ceil_div(num_requests * vocab, PROGRAMS_TO_FILL))
+def greedy_chunk_of(vocab: int, num_requests: int, num_programs: int = PROGRAMS_TO_FILL) -> int:
+    """Return how many logits one program of a walk reads: fewer where requests alone do not fill a GPU."""
+    share = power_of_two(ceil_div(num_requests * vocab, num_programs))
     return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.contracts.logit_rows import EVERY_TOKEN
 from specsim.counts import count_drafts, count_tokens
 from specsim.operations.outputs import (
     ChainBlockVerificationFromLogitsOutputs,
@@ -78,9 +79,9 @@ def verify_tree_sampled_from_logits(
     uniform_samples_for_final_sampling: Array,
     logits: Array,
     temperature: Array,
-    top_k: Array,
-    top_p: Array,
-    min_p: Array,
+    top_k: Array | None,
+    top_p: Array | None,
+    min_p: Array | None,
     threshold_single: Array,
     threshold_acc: Array,
     num_steps: int,
@@ -101,10 +102,12 @@ def verify_tree_sampled_from_logits(
         The coin of the last token.
     logits : float32 or bfloat16 [request*node, vocab]
         Prepared logits; -inf forbids a token.
-    temperature, top_p, min_p : float32 [request]
-        Sampling parameters; temperature 0 is greedy.
-    top_k : int32 [request]
-        At least 1.
+    temperature : float32 [request]
+        0 is greedy.
+    top_k : int32 [request] or None
+        At least 1; None keeps every token, as of the two below.
+    top_p, min_p : float32 [request] or None
+        Shares, top-p above 0.
     threshold_single, threshold_acc : float32 [request]
         1 and 1 leave the target's law as it is.
     num_steps : int
@@ -133,7 +136,13 @@ def verify_tree_sampled_from_logits(
     """
     axes = check_call("verify_tree_sampled_from_logits", locals())
     num_steps, strict, skip_duplicates = axes["num_steps"], axes["strict"], axes["skip_duplicates"]
-    target_probs = target_probabilities(logits, temperature, top_k, top_p, min_p, axes["node"])
+    each = axes["request"]
+    filters = (
+        np.full(each, EVERY_TOKEN, dtype=np.int32) if top_k is None else top_k,
+        np.ones(each, dtype=np.float32) if top_p is None else top_p,
+        np.zeros(each, dtype=np.float32) if min_p is None else min_p,
+    )
+    target_probs = target_probabilities(logits, temperature, *filters, axes["node"])
     target_probs = target_probs.reshape(axes["request"], axes["node"], axes["vocab"])
     return VerifyTreeSampledFromLogitsOutputs(
         *tree_speculative_sampling_target_only(

@@ -54,7 +54,7 @@ def from_logits_cases() -> tuple[Case, ...]:
     kinds: dict[str, dict[str, Any]] = {
         "every draft accepted": {"agreement": 1.0},
         "top-p 0.95 only": {"top_k": EVERYTHING},
-        "temperature only": {"top_k": EVERYTHING, "top_p": 1.0},
+        "temperature only": {"top_k": None, "top_p": None},
         "top-p 0.95 only, flat rows": {"top_k": EVERYTHING, "bonus": FLAT_BONUS},
     }
     hard = [
@@ -181,19 +181,22 @@ def sampled_inputs(
     batch: int,
     nodes: int,
     agreement: float = AGREEMENT,
-    top_k: int = TOP_K,
-    top_p: float = TOP_P,
+    top_k: int | None = TOP_K,
+    top_p: float | None = TOP_P,
     bonus: float = BONUS,
 ) -> dict[str, Any]:
-    """Return the same with coins, temperature, top-k and top-p."""
+    """Return the same with coins, temperature, top-k and top-p; None leaves all filters out."""
     return {**greedy_inputs(batch, nodes, agreement, bonus), **sampling_of(batch, nodes, top_k, top_p)}
 
 
-def sampling_of(batch: int, nodes: int, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str, Any]:
-    """Return coins, a temperature, top-k and top-p of each request."""
+def sampling_of(batch: int, nodes: int, top_k: int | None = TOP_K, top_p: float | None = TOP_P) -> dict[str, Any]:
+    """Return coins, a temperature, top-k and top-p of each request; None leaves all filters out."""
 
     def each(value: float) -> Tensor:
         return torch.full((batch,), value, device=DEVICE)
+
+    if top_k is None or top_p is None:
+        return {**sampling_of(batch, nodes), **dict.fromkeys(("top_k", "top_p", "min_p"))}
 
     return {
         "uniform_samples": torch.rand((batch, nodes), device=DEVICE),

@@ -174,7 +174,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "verify_tree_sampled_from_logits",
-        lambda it: {**it.links, **it.sampling, **drawn.filters(it, EVERYTHING, 1.0)},
+        lambda it: {**it.links, **it.sampling, **dict.fromkeys(("top_k", "top_p", "min_p"))},
         {"logits": visited_rows},
         "bf16, temperature alone",
     ),

@@ -304,4 +304,9 @@ def of_the_neighbour(*names: str) -> Callable[[Function], Function]:
 
 
 def _changed(values: Named, changes: Named) -> Named:
-    return {name: change(values[name]) if callable(change) else change for name, change in changes.items()}
+    return {name: _new(values[name], change) for name, change in changes.items()}
+
+
+def _new(value: Any, change: Any) -> Any:
+    """Return another value; what a call leaves out has none to be made from, and stays away."""
+    return change if not callable(change) else None if value is None else change(value)

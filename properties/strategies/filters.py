@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE, SamplingParameters
+from specsim.host.sampling import ALL_TOKENS, GREATEST_TEMPERATURE, LEAST_TEMPERATURE, SamplingParameters
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, mostly
 from specsim.properties.strategies.made_once import made_once
 
@@ -59,6 +59,12 @@ def filters_of(requests: Sequence[Filters | SamplingParameters]) -> Arguments:
         "top_p": np.array([one.top_p for one in requests], dtype=np.float32),
         "min_p": np.array([one.min_p for one in requests], dtype=np.float32),
     }
+
+
+def given_filters(arguments: Arguments) -> Arguments:
+    """Return temperature and filters of a batch; in the place of one that is left out stands one that keeps all."""
+    neutral = filters_of([Filters(1.0, ALL_TOKENS, 1.0, 0.0)] * len(arguments["temperature"]))
+    return {name: keeping if arguments[name] is None else arguments[name] for name, keeping in neutral.items()}
 
 
 def ordered_filters(logits: Array, source: Bulk) -> Filters | None:

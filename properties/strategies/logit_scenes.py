@@ -4,6 +4,7 @@ At temperature ``1/ln 2`` a logit of -k weighs ``2**-k``. Rows are kept only if 
 request's filters has a power of two as denominator, and if no filter decides closely.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -163,7 +164,7 @@ def make_scene(
 
 
 @composite
-def logit_batches(draw: DrawFn, uneven_one_in: int = 4) -> list[LogitScene]:
+def logit_batches(draw: DrawFn, uneven_one_in: int = 4, among: Sequence[Filters] = ALL_FILTERS) -> list[LogitScene]:
     """Draw one to three requests of one size, each with filters of its own, greedy ones among them.
 
     One request in so many has no row in which all possible tokens are equal, as far as its filters allow.
@@ -173,12 +174,17 @@ def logit_batches(draw: DrawFn, uneven_one_in: int = 4) -> list[LogitScene]:
     num_steps = draw(st.integers(max(num_nodes - 2, 0), num_nodes - 1))
     count = draw(st.integers(1, 3))
     unevenly = mostly(st.just(False), st.just(True), uneven_one_in)
-    one = st.tuples(bulk(), st.sampled_from(shapes), st.sampled_from(ALL_FILTERS), unevenly)
+    one = st.tuples(bulk(), st.sampled_from(shapes), st.sampled_from(among), unevenly)
     chosen = [draw(one) for _ in range(count)]
     return [
         make_scene(source, shape, vocab_size, filters, num_steps, is_uneven=is_uneven)
         for source, shape, filters, is_uneven in chosen
     ]
+
+
+def unfiltered_batches() -> SearchStrategy[list[LogitScene]]:
+    """Return a strategy of requests by temperature alone, some of them greedy."""
+    return logit_batches(uneven_one_in=2, among=(Filters(), Filters(), Filters(is_greedy=True)))
 
 
 def uneven_batches() -> SearchStrategy[list[LogitScene]]:

@@ -90,7 +90,7 @@ OPERATIONS = (
                 TREE_COINS,
                 FINAL_COINS,
                 FLOAT_LOGITS,
-                *filters(),
+                *filters(optional=True),
                 *thresholds(),
                 VERIFY_DEPTH,
                 flag("strict", True),

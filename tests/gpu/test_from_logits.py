@@ -18,6 +18,7 @@ from specsim.properties.operations.generated.margin_cases import difference_beyo
 from specsim.rejection import Reason
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
+FILTERS = ("top_k", "top_p", "min_p")
 GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
 TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling", "logits", "num_steps")
 REFERENCE, GPU = load("specsim.reference"), load("specsim.gpu")
@@ -100,13 +101,17 @@ def scene(kind, num_requests, num_nodes, vocab, num_steps, dtype=np.float32, rea
 
 def check(patterns=(0x5A, 0xA5), **arguments):
     """Compare both operations with the reference, under patterns of fresh memory; margins excuse requests."""
-    for operation in (GREEDY, SAMPLED):
-        given = arguments if operation == SAMPLED else {name: arguments[name] for name in TREE}
-        expected = Observation(outputs=REFERENCE.run(operation, given).outputs)
-        for pattern in patterns:
-            with poisoned(pattern):
-                observed = Observation(outputs=GPU.run(operation, given).outputs)
-            assert difference_beyond_margins(operation, given, expected, observed) is None
+    compare(GREEDY, {name: arguments[name] for name in TREE}, patterns)
+    compare(SAMPLED, arguments, patterns)
+
+
+def compare(operation, given, patterns):
+    """Compare one operation with the reference."""
+    expected = Observation(outputs=REFERENCE.run(operation, given).outputs)
+    for pattern in patterns:
+        with poisoned(pattern):
+            observed = Observation(outputs=GPU.run(operation, given).outputs)
+        assert difference_beyond_margins(operation, given, expected, observed) is None
 
 
 @pytest.fixture
@@ -130,6 +135,33 @@ def test_acceptance_across_chunks(small_chunks, monkeypatch, kind):
         monkeypatch.setattr(from_logits, "MOST_SAMPLED_ROWS", 0)
     assert from_logits.reads_all(12, from_logits.MOST_SAMPLED_ROWS) == (KINDS.index(kind) // 2 % 2 == 0)
     check(patterns=(0xA5,), **scene(kind, 3, 4, 600, 2, bfloat16 if KINDS.index(kind) % 2 else np.float32))
+
+
+@pytest.mark.parametrize("reads_all", [False, True])
+@pytest.mark.parametrize("kind", ["ties", "forbidden"])
+def test_without_filters(small_chunks, monkeypatch, kind, reads_all):
+    """Such a walk has kernels of its own, which read all rows at once or one level after another."""
+    monkeypatch.setattr(from_logits, "INTERPRETED_ROWS", 12 if reads_all else 0)
+    for seed, dtype in enumerate((np.float32, bfloat16)):
+        drawn = scene(kind, 3, 4, 600, 2, dtype, seed=seed)
+        compare(SAMPLED, {**drawn, **dict.fromkeys(FILTERS)}, (0xA5,))
+
+
+@pytest.mark.parametrize("left_out", [("top_k",), ("top_p", "min_p")])
+def test_one_filter_that_is_left_out_keeps_everything(left_out):
+    compare(SAMPLED, {**scene("normal", 4, 3, 300, 2, seed=1), **dict.fromkeys(left_out)}, (0xA5,))
+
+
+def test_without_filters_a_level_is_one_launch(monkeypatch):
+    """Read at once, all rows are one launch; the last one draws either way."""
+    arguments = {**scene("normal", 3, 4, 300, 2), **dict.fromkeys(FILTERS)}
+    for most, num_reads in ((0, 3), (12, 1)):
+        monkeypatch.setattr(from_logits, "INTERPRETED_ROWS", most)
+        launches = []
+        with launching(observer=launches.append, blocks=current_mode().blocks):
+            GPU.run(SAMPLED, arguments)
+        names = [one.plan.name for one in launches]
+        assert names == [*["_read_unfiltered_kernel"] * num_reads, "_end_unfiltered_kernel"]
 
 
 @pytest.mark.parametrize("kind", ["normal", "few values", "clustered"])

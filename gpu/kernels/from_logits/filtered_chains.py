@@ -12,6 +12,22 @@ from specsim.gpu.kernels.from_logits.row_filters import filter_row
 EVERY_TOKEN = tl.constexpr(logit_rows.EVERY_TOKEN)
 
 
+@triton.jit
+def fill_neutral(neutral_ptrs, request, is_request):
+    """Write filters that keep everything, for those that a call leaves out."""
+    tl.store(neutral_ptrs[0] + request, EVERY_TOKEN, mask=is_request)
+    tl.store(neutral_ptrs[1] + request, 1.0, mask=is_request)
+    tl.store(neutral_ptrs[2] + request, 0.0, mask=is_request)
+
+
+@triton.jit(do_not_specialize=["num_requests"])
+def _fill_neutral_kernel(neutral_ptrs, num_requests, REQUESTS: tl.constexpr):
+    """Write filters that keep everything for the requests of a tree's walk."""
+    follow_previous()
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    fill_neutral(neutral_ptrs, request, request < num_requests)
+
+
 @triton.jit(do_not_specialize=["num_requests", "num_drafted"])
 def _start_chains_kernel(
     request_ptrs,
@@ -30,9 +46,7 @@ def _start_chains_kernel(
     start = tl.minimum(tl.maximum(start, 0), num_drafted)
     tl.store(walk_ptrs[0] + request, (start + request).to(tl.int32), mask=is_request)
     tl.store(progress_ptr + request[:, None] * 4 + tl.arange(0, 4)[None, :], 0, mask=is_request[:, None])
-    tl.store(neutral_ptrs[0] + request, EVERY_TOKEN, mask=is_request)
-    tl.store(neutral_ptrs[1] + request, 1.0, mask=is_request)
-    tl.store(neutral_ptrs[2] + request, 0.0, mask=is_request)
+    fill_neutral(neutral_ptrs, request, is_request)
 
 
 @triton.jit(do_not_specialize=["num_drafted", "max_num_drafts", "level"])

@@ -9,13 +9,13 @@ from specsim.properties.laws.sampling_cells import TREE_SAMPLER
 from specsim.properties.operations.from_logits import strategy as logit_strategies
 from specsim.properties.operations.generated.agreement import require_same_outputs
 from specsim.properties.operations.generated.ties import tied_requests
+from specsim.properties.strategies.filters import given_filters
 from specsim.properties.strategies.limits import limits
 
 _GREEDY = "verify_tree_greedy_from_logits"
 _SAMPLED = "verify_tree_sampled_from_logits"
 _LINKS = ("candidates", "retrieve_next_token", "retrieve_next_sibling")
 _COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
-_FILTERS = ("temperature", "top_k", "top_p", "min_p")
 _THRESHOLDS = ("threshold_single", "threshold_acc")
 _SWITCHES = ("num_steps", "strict", "skip_duplicates")
 _BELOW_ANY_SUM = 1 - 2.0**-10
@@ -34,7 +34,7 @@ def greedy_acceptance_is_argmax_and_walk(backend: Backend, case: Case) -> None:
 def sampled_acceptance_is_filters_and_walk(backend: Backend, case: Case) -> None:
     """The outputs are those of the target's distributions of all rows and the tree sampler."""
     shape = (*case["candidates"].shape, case["logits"].shape[1])
-    rows = {name: case[name] for name in ("logits", *_FILTERS)}
+    rows = {"logits": case["logits"], **given_filters(case)}
     target_probs = outputs_of(backend, "target_probabilities", {**rows, "num_draft_tokens": shape[1]})["target_probs"]
     names = (*_TREE, *_COINS, *_THRESHOLDS, *_SWITCHES)
     probabilities = {"target_probs": target_probs.reshape(shape), "draft_probs": np.zeros(shape, dtype=np.float32)}

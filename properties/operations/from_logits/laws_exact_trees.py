@@ -27,6 +27,7 @@ from specsim.properties.strategies.logit_scenes import (
     logit_batches,
     mixed_batches,
     uneven_batches,
+    unfiltered_batches,
 )
 
 SAMPLER_FROM_LOGITS = "verify_tree_sampled_from_logits"
@@ -56,9 +57,9 @@ def filter_arguments(filters: Sequence[Filters], counts: Sequence[int]) -> Case:
 
 
 def play_logits(
-    backend: Backend, scenes: Sequence[LogitScene], coins: Sequence[Coins], dtype: str
+    backend: Backend, scenes: Sequence[LogitScene], coins: Sequence[Coins], dtype: str, left_out: Sequence[str] = ()
 ) -> list[list[Outcome]]:
-    """Run scenes in one batch, each once a row of its coins."""
+    """Run scenes in one batch, each once a row of its coins, without some filters, which no scene has."""
     counts = [len(rows) for rows in coins]
     blocks = np.repeat(np.stack([logit_array(scene.logits) for scene in scenes]), counts, axis=0)
     logits = blocks.reshape(-1, blocks.shape[-1])
@@ -66,6 +67,7 @@ def play_logits(
         **tree_links([scene.tree for scene in scenes], counts),
         **coin_arguments(coins),
         **sampling_arguments(scenes, counts),
+        **dict.fromkeys(left_out),
         "logits": logits.astype(ml_dtypes.bfloat16) if dtype == "bfloat16" else logits,
         "strict": True,
         "skip_duplicates": True,
@@ -73,10 +75,12 @@ def play_logits(
     return split(emitted_along_paths(backend.run(SAMPLER_FROM_LOGITS, case).outputs), counts)
 
 
-def require_law_from_logits(backend: Backend, scenes: Sequence[LogitScene], slack: Fraction, dtype: str) -> None:
+def require_law_from_logits(
+    backend: Backend, scenes: Sequence[LogitScene], slack: Fraction, dtype: str, left_out: Sequence[str] = ()
+) -> None:
     """Raise AssertionError unless every request emits the law of its filtered rows, term by term."""
     cells = [enumerate_cells(tree_axes(scene.tree), slack, slack) for scene in scenes]
-    emitted = play_logits(backend, scenes, [one.coins for one in cells], dtype)
+    emitted = play_logits(backend, scenes, [one.coins for one in cells], dtype, left_out)
     for request, (scene, one, outcomes) in enumerate(zip(scenes, cells, emitted, strict=True)):
         what = f"law of request {request} of {len(scenes)}, {scene.filters}, {describe(scene.tree)}"
         require_same_law(what, one.law_of(outcomes), walk_law(scene.tree))
@@ -97,8 +101,15 @@ def greedy_requests_are_certain_in_a_mixed_batch(backend: Backend, scenes: list[
     require_law_from_logits(backend, scenes, slack_from_logits(scenes[0].tree.vocab_size), "float32")
 
 
+def requests_without_filters_emit_their_law(backend: Backend, scenes: list[LogitScene]) -> None:
+    """A call that leaves top-k, top-p and min-p out emits the exact law of each temperature, or a greedy choice."""
+    left_out = ("top_k", "top_p", "min_p")
+    require_law_from_logits(backend, scenes, slack_from_logits(scenes[0].tree.vocab_size), "float32", left_out)
+
+
 PROPERTIES = states(
     "sampling_logits_law",
+    (requests_without_filters_emit_their_law, unfiltered_batches, SAMPLER_FROM_LOGITS, "P13"),
     (logits_emit_the_filtered_law, logit_batches, SAMPLER_FROM_LOGITS, "P13"),
     (half_precision_emits_the_same_law, uneven_batches, SAMPLER_FROM_LOGITS, "P13"),
     (greedy_requests_are_certain_in_a_mixed_batch, mixed_batches, SAMPLER_FROM_LOGITS, "P13"),

@@ -27,6 +27,10 @@ __all__ = ["chain_block_verification_from_logits", "chain_speculative_sampling_f
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
 INTERPRETED_STARS_ONE_IN = 64
 
+FILTERS = ("top_k", "top_p", "min_p")
+LEFT_OUT = (FILTERS, FILTERS, *((name,) for name in FILTERS), ("top_k", "min_p"), FILTERS[1:], FILTERS[:2])
+"""Filters that a call leaves out, if any."""
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -55,7 +59,7 @@ def verify_tree_greedy_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQU
 
 @composite
 def verify_tree_sampled_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
+    """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests; some calls leave filters out."""
     drawn, vocab = draw(_trees(max_requests, st.booleans()))
     coins = [coins_of(one.coins, one.source, drawn.width, one.is_telling) for one in drawn.others]
     logits = draw(_logits(drawn, vocab))
@@ -67,6 +71,7 @@ def verify_tree_sampled_from_logits(draw: st.DrawFn, max_requests: int = MAX_REQ
         "uniform_samples_for_final_sampling": np.array([row[-1] for row in coins], dtype=np.float32),
         "logits": logits,
         **filters_of(parameters),
+        **dict.fromkeys(draw(mostly(st.just(()), st.sampled_from(LEFT_OUT), one_in=4))),
         "threshold_single": pairs[:, 0].copy(),
         "threshold_acc": pairs[:, 1].copy(),
         **draw(switches()),
