@@ -141,7 +141,8 @@ def test_acceptance_across_chunks(small_chunks, monkeypatch, kind):
 @pytest.mark.parametrize("kind", ["ties", "forbidden"])
 def test_without_filters(small_chunks, monkeypatch, kind, reads_all):
     """Such a walk has kernels of its own, which read all rows at once or one level after another."""
-    monkeypatch.setattr(from_logits, "INTERPRETED_ROWS", 12 if reads_all else 0)
+    for name in ("MOST_UNFILTERED_ROWS", "INTERPRETED_ROWS"):
+        monkeypatch.setattr(from_logits, name, 12 if reads_all else 0)
     for seed, dtype in enumerate((np.float32, bfloat16)):
         drawn = scene(kind, 3, 4, 600, 2, dtype, seed=seed)
         compare(SAMPLED, {**drawn, **dict.fromkeys(FILTERS)}, (0xA5,))
@@ -156,7 +157,8 @@ def test_without_filters_a_level_is_one_launch(monkeypatch):
     """Read at once, all rows are one launch; the last one draws either way."""
     arguments = {**scene("normal", 3, 4, 300, 2), **dict.fromkeys(FILTERS)}
     for most, num_reads in ((0, 3), (12, 1)):
-        monkeypatch.setattr(from_logits, "INTERPRETED_ROWS", most)
+        for name in ("MOST_UNFILTERED_ROWS", "INTERPRETED_ROWS"):
+            monkeypatch.setattr(from_logits, name, most)
         launches = []
         with launching(observer=launches.append, blocks=current_mode().blocks):
             GPU.run(SAMPLED, arguments)

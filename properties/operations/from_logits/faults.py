@@ -23,10 +23,10 @@ DIFFS = """
     @@ verify_tree_sampled_from_logits
     OWN-5778 A top-k that is left out keeps one token.
     - np.full(each, EVERY_TOKEN, dtype=np.int32) => np.ones(each, dtype=np.int32)
-    OWN-5779 A top-p that is left out is 0.95.
-    - np.ones(each, dtype=np.float32) => np.full(each, 0.95, dtype=np.float32)
-    OWN-5780 A min-p that is left out is 0.05.
-    - np.zeros(each, dtype=np.float32) => np.full(each, 0.05, dtype=np.float32)
+    OWN-5779 A top-p that is left out is 0.5.
+    - np.ones(each, dtype=np.float32) => np.full(each, 0.5, dtype=np.float32)
+    OWN-5780 A min-p that is left out is 0.5.
+    - np.zeros(each, dtype=np.float32) => np.full(each, 0.5, dtype=np.float32)
     OWN-5781 Without filters every request is sampled at temperature 1.
       axes = check_call("verify_tree_sampled_from_logits", locals())
     + temperature = np.ones_like(temperature) if top_k is None and top_p is None and min_p is None else temperature
