@@ -70,15 +70,17 @@ def total(ranges: Sequence[Range]) -> Range:
 class Draw:
     """A draw by prefix sums from weights of which the ranges are known; ``slack`` is what sums may add to an edge.
 
-    Where nothing may be left to draw from, the last token may come out: the rules of samplers say so.
+    Where nothing may be left to draw from, the last token may come out (semantics B.8), and any that could be drawn
+    from ``instead`` (B.9c).
     """
 
-    def __init__(self, weights: Sequence[Range], slack: Fraction) -> None:
+    def __init__(self, weights: Sequence[Range], slack: Fraction, instead: Sequence[Range] = ()) -> None:
         edges = [share(total(weights[:place]), total(weights[place:])) for place in range(len(weights) + 1)]
         self._possible = [token for token, weight in enumerate(weights) if weight.high]
         self._edges = [NONE, *edges[1:-1], ALL]
         self._slack = slack
-        self._instead = [] if total(weights).low else [len(weights) - 1]
+        others = [token for token, weight in enumerate(instead) if weight.high]
+        self._instead = [] if total(weights).low else [len(weights) - 1, *others]
 
     def possible(self, coin: Fraction) -> list[int]:
         """Return the tokens that a coin may draw."""
@@ -133,7 +135,7 @@ def one_by_one(scene: ChainScene, draft: Outcome, slack: Fraction) -> Judged:
     for place, token in enumerate(draft):
         target, proposal = _rows(scene, draft, place)
         bounds.append(quotient(target[token], proposal[token]))
-        draws[draft[:place]] = Draw([p.less(q) for p, q in zip(target, proposal, strict=True)], slack)
+        draws[draft[:place]] = Draw([p.less(q) for p, q in zip(target, proposal, strict=True)], slack, target)
     draws[draft] = Draw([known(p) for p in scene.target[draft]], slack)
 
     def possible(coins: Sequence[Fraction]) -> set[Outcome]:
@@ -154,7 +156,7 @@ def as_a_block(scene: ChainScene, draft: Outcome, slack: Fraction) -> Judged:
     for place, token in enumerate(draft):
         target, proposal = _rows(scene, draft, place)
         rest = [part.times(p).less(q) for p, q in zip(target, proposal, strict=True)]
-        draws[draft[:place]] = Draw(rest, slack)
+        draws[draft[:place]] = Draw(rest, slack, target)
         if place:
             bounds.append(_chance(part, total(rest)))
         ratio = part.times(quotient(target[token], proposal[token]))

@@ -15,7 +15,7 @@ from specsim.properties.operations.from_logits.laws_rounding import (
     chain_moves_no_more_than_its_inputs,
     tree_moves_no_more_than_its_inputs,
 )
-from specsim.properties.operations.from_logits.rounded import Draw, Range, known, one_by_one
+from specsim.properties.operations.from_logits.rounded import Draw, Range, as_a_block, known, one_by_one
 from specsim.properties.operations.from_logits.strategy_rounded import as_row, broad_row, pair
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
@@ -139,3 +139,33 @@ def test_subnormal_mass_is_what_a_rejection_leaves(law):
 def test_a_tree_whose_children_have_all_but_a_unit_leaves_that():
     row = (LARGEST_BELOW_ONE, Fraction(1, 2**24), Fraction(0))
     tree_moves_no_more_than_its_inputs(REFERENCE, TreeScene(Topology.from_parents((-1, 0)), (0, 0), (row, row), 1))
+
+
+SHORTER = Fraction(2**18 - 1, 2**18)
+HALVES = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(0))
+ABOVE = tuple(share * (1 + Fraction(1, 2**21)) for share in HALVES)
+NOTHING_LEFT = ChainScene(1, {(): HALVES, **{(token,): HALVES for token in range(4)}}, {(): ABOVE})
+
+
+@pytest.mark.parametrize("judge", [one_by_one, as_a_block])
+def test_where_nothing_is_left_the_last_token_may_come_out_or_one_of_the_target(judge):
+    row = (SHORTER, Fraction(0))
+    certain = ChainScene(1, {(): row, (0,): row, (1,): row}, {}, certain=(0,))
+    assert judge(certain, (0,), Fraction(0)).possible([LARGEST_BELOW_ONE, Fraction(0)]) == {(0,), (1,)}
+    judged = judge(NOTHING_LEFT, (1,), Fraction(0))
+    assert judged.possible([LARGEST_BELOW_ONE, Fraction(0)]) == {(1,), (2,), (3,)}
+
+
+def test_the_law_refuses_a_token_that_the_target_excludes_where_nothing_is_left():
+    def first_token(p, q):
+        return plain(p, q) if plain(p, q).any() else np.eye(len(p))[0]
+
+    def target(p, q):
+        return plain(p, q) if plain(p, q).any() else p
+
+    for form in (plain, target):
+        sampler = leaving(form)(REFERENCE.functions[CHAIN_SAMPLER])
+        chain_moves_no_more_than_its_inputs(REFERENCE.with_function(CHAIN_SAMPLER, sampler, "planted"), NOTHING_LEFT)
+    sampler = leaving(first_token)(REFERENCE.functions[CHAIN_SAMPLER])
+    with pytest.raises(AssertionError, match=r"= \[0\], but should be"):
+        chain_moves_no_more_than_its_inputs(REFERENCE.with_function(CHAIN_SAMPLER, sampler, "planted"), NOTHING_LEFT)

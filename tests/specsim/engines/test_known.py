@@ -57,3 +57,14 @@ def test_a_child_without_its_parent_is_what_sglang_is_known_for_and_nothing_besi
     name = "draft.kept_paths_are_whole"
     entries = read_known(path, [one.name for one in all_properties()], Version("0.5.23"))
     assert any(entry.matches("select_top_k_tokens", name, message) for entry in entries) == is_known
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_known"), [("[0]", True), ("[2, 0]", True), ("[1]", False), ("[0, 1]", False), ("[10]", False)]
+)
+def test_token_0_where_nothing_is_left_is_what_vllm_is_known_for_and_nothing_beside(outcome, is_known):
+    path = Path(__file__).parents[3] / "specsim" / "engines" / "vllm" / "known.toml"
+    name = "rounding.chain_moves_no_more_than_its_inputs"
+    message = f"tokens at coins [0.5, 0.0], draft [1] of 2, first row (0,1), [1] = {outcome}, but should be [1]"
+    entries = read_known(path, [one.name for one in all_properties()], Version("0.33.0"))
+    assert any(entry.matches("chain_speculative_sampling", name, message) for entry in entries) == is_known
