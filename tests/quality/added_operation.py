@@ -1,4 +1,4 @@
-"""An operation that is added for trial: what is written by hand, file by file, in the order of CONTRIBUTING.md."""
+"""An operation that is added for trial: what is written by hand, file by file, in the order of its page."""
 
 import re
 from dataclasses import dataclass
