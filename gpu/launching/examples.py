@@ -129,7 +129,8 @@ def variants(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for spec in contract.parameters:
         changes += [(spec.name, PRODUCTION, {spec.name: value}) for value in _alternatives(spec)]
     optional = [spec.name for spec in contract.arrays if spec.optional]
-    changes += [("no option", PRODUCTION, dict.fromkeys(optional))] if len(optional) > 1 else []
+    without = [("no option", sizes, dict.fromkeys(optional)) for sizes in (PRODUCTION, SCENES["small"])]
+    changes += without if len(optional) > 1 else []
     for kind, sizes, changed in changes:
         arguments = example(name, sizes, "meta", **changed)
         try:
