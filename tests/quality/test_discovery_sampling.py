@@ -44,8 +44,8 @@ def support(case: Case, *names: str) -> Any:
 def does_one_filter_decide(case: Case) -> bool:
     """Return whether another token comes out without top-k, without top-p and without min-p, each of a request."""
     (tokens, path, _), found = verify_tree_sampled_from_logits(**case), set[str]()
-    for name, value in {"top_k": 2**30, "top_p": 1, "min_p": 0}.items():
-        others, other_path, _ = verify_tree_sampled_from_logits(**{**case, name: np.full_like(case[name], value)})
+    for name in FILTERS:
+        others, other_path, _ = verify_tree_sampled_from_logits(**{**case, name: None})
         nodes = path[path >= 0]
         if (path != other_path).any() or (tokens[nodes] != others[nodes]).any():
             found.add(name)
@@ -277,6 +277,13 @@ OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
         ),
     ),
     "filters each of which decides": (SAMPLED, does_one_filter_decide),
+    "no filter at all, and drafts accepted by chance": (
+        SAMPLED,
+        lambda case: (
+            all(case[name] is None for name in FILTERS)
+            and any((verify_tree_sampled_from_logits(**case)[2] > 0) & (case["temperature"] > 0))
+        ),
+    ),
     "a count right beyond the vocabulary": (
         "top_k_renorm",
         lambda case: any(
