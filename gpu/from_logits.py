@@ -14,6 +14,7 @@ from specsim.gpu.kernels.from_logits import (
     sampled,
     unfiltered,
 )
+from specsim.gpu.kernels.from_logits.statistics import FEW
 from specsim.gpu.launching.blocks import UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
@@ -57,8 +58,8 @@ MOST_UNFILTERED_ROWS = 128
 UNFILTERED_PROGRAMS = 512
 """Programs over which the rows of such a walk are split."""
 
-UNFILTERED_BLOCK, UNFILTERED_WARPS, FEW = 4096, 4, 8
-"""Logits that are weighed together, and read once more by the last draw; warps of a program; logits of a thread."""
+UNFILTERED_BLOCK, UNFILTERED_WARPS = 4096, 4
+"""Logits that are weighed together, and read once more by the last draw; warps of a program."""
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
@@ -205,8 +206,8 @@ def walk_unfiltered(call: Call) -> list[Launch]:
     num_levels = min(path_width(num_steps), num_nodes)
     is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_UNFILTERED_ROWS)
     num_rows = num_requests * num_nodes if is_whole else num_requests
-    chunk = max(FEW, greedy_chunk_of(vocab, num_rows, UNFILTERED_PROGRAMS))
-    block = min(chunk, max(FEW, choose_block(vocab, UNFILTERED_BLOCK)))
+    chunk = max(FEW.value, greedy_chunk_of(vocab, num_rows, UNFILTERED_PROGRAMS))
+    block = min(chunk, max(FEW.value, choose_block(vocab, UNFILTERED_BLOCK)))
     num_chunks = ceil_div(vocab, chunk)
     sizes: dict[str, Size] = {
         "num_nodes": num_nodes,

@@ -10,14 +10,12 @@ import triton.language as tl
 from specsim.gpu.kernels.device.succession import follow_previous
 from specsim.gpu.kernels.from_logits.paths import begin_path
 from specsim.gpu.kernels.from_logits.residuals import NO_TOKEN, draw_from_row, holds_rejected
+from specsim.gpu.kernels.from_logits.statistics import FEW
 from specsim.gpu.kernels.from_logits.steps import load_tree, try_children
 from specsim.gpu.kernels.from_logits.thresholds import read_logits, share_of, weigh
 from specsim.host import sampling
 
 LEAST_THRESHOLD = tl.constexpr(sampling.LEAST_THRESHOLD)
-
-FEW = tl.constexpr(8)
-"""Neighbouring weights that are added up in their own type before float64, whose additions cost more."""
 
 
 @triton.jit
