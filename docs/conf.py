@@ -7,6 +7,7 @@ import re
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.writers.html5 import HTML5Translator
@@ -55,6 +56,10 @@ PLACES: dict[str, tuple[str, str]] = {}
 """The page and the anchor of each section, once all pages are read."""
 
 
+NAMES: dict[str, tuple[str, str]] = {}
+"""The page and the anchor of each command, of each option that one command alone has, and of what Python imports."""
+
+
 def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give the front page a hidden table of contents for each of its headings, of the pages listed there."""
     if docname != root_doc:
@@ -90,6 +95,30 @@ def link_sections(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             parent.insert(index, [*parts, nodes.Text(text[end:])])
 
 
+def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Lead from names in the text, such as `specsim soak`, to where they are described."""
+    for literal in list(doctree.findall(nodes.literal)):
+        place = NAMES.get(literal.astext())
+        if place is None or place[0] == docname or isinstance(literal.parent, (nodes.reference, nodes.title)):
+            continue
+        uri = f"{app.builder.get_relative_uri(docname, place[0])}#{place[1]}"
+        literal.replace_self(nodes.reference("", "", literal.deepcopy(), internal=True, refuri=uri))
+
+
+def find_names(app: Sphinx, env: BuildEnvironment) -> None:
+    """Note where commands, their options, and what Python imports are described."""
+    commands = env.get_doctree("reference/cli")
+    for section in commands.findall(nodes.section):
+        NAMES[section["ids"][0].replace("-", " ")] = ("reference/cli", section["ids"][0])
+    options: dict[str, list[str]] = {}
+    for signature in commands.findall(addnodes.desc_signature):
+        for name in signature.get("allnames", ()):
+            options.setdefault(name, []).append(signature["ids"][0])
+    NAMES.update({name: ("reference/cli", found[0]) for name, found in options.items() if len(found) == 1})
+    for signature in env.get_doctree("reference/api").findall(addnodes.desc_signature):
+        NAMES.update({anchor: ("reference/api", anchor) for anchor in signature["ids"]})
+
+
 def find_sections(app: Sphinx, env: BuildEnvironment) -> None:
     """Note by its number the page and the anchor of each section of the semantics."""
     for docname in sorted(env.found_docs):
@@ -104,7 +133,9 @@ def setup(app: Sphinx) -> None:
     """Connect what is above, and write formulas as MathML, which needs no script."""
     app.connect("source-read", add_contents)
     app.connect("env-updated", find_sections)
+    app.connect("env-updated", find_names)
     app.connect("doctree-resolved", link_sections)
+    app.connect("doctree-resolved", link_names)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
 
 

@@ -53,6 +53,10 @@ def lacks_of(folder):
         for what in ("Laws: ", "Faults: ", "planted"):
             if what not in part:
                 yield f"{page.name} has no {what!r} for {name}{'' if found else ', nor a heading'}"
+    reports = (folder / "reports.html").read_text(encoding="utf-8")
+    for place in ("cli.html#specsim-check", "cli.html#cmdoption-specsim-check-strict"):
+        if place not in reports:
+            yield f"reports.html does not lead to {place}"
     for page in {"models" if name in MODEL_TABLE else record.group for name, record in RECORDS.items()}:
         if ".svg" not in (folder / "reference" / f"{page}.html").read_text(encoding="utf-8"):
             yield f"{page}.html has no picture"
