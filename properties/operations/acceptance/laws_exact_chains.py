@@ -94,8 +94,8 @@ def require_chain_law(played: Played) -> None:
 def describe(scene: ChainScene) -> str:
     """Return a scene in one line."""
     first = ",".join(map(str, scene.target[()]))
-    count = f"{scene.num_drafts} drawn draft{'s' * (scene.num_drafts != 1)}"
-    drafts = count if scene.certain is None else f"draft {list(scene.certain)} of {scene.num_drafts}"
+    drawn = f"a drawn chain of length {scene.num_drafts}"
+    drafts = drawn if scene.certain is None else f"draft {list(scene.certain)} of {scene.num_drafts}"
     proposal = "" if () not in scene.proposal else f" proposed by ({','.join(map(str, scene.proposal[()]))})"
     return f"{drafts}, first row ({first}){proposal}"
 
