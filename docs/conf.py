@@ -61,8 +61,6 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     # NOTE: the live page is written into the site when the site is there.
     source[0] = source[0].replace("[The live page](live)", '<a href="live/index.html">The live page</a>')
-    # NOTE: what stands outside of this folder is no page of the site.
-    source[0] = source[0].replace("[`CONTRIBUTING.md`](../CONTRIBUTING.md#add-an-operation)", "`CONTRIBUTING.md`")
     for part in source[0].split("\n## ")[1:]:
         heading, _, text = part.partition("\n")
         pages = "\n".join(f"{title} <{page}>" for title, page in LISTED.findall(text))
