@@ -64,16 +64,25 @@ def _marked(name: str, blocks: dict[str, list[str]]) -> str:
 
 
 def _index(docs: Path, pages: dict[Path, str], links: dict[str, str]) -> str:
-    """Return the page of sections: the words before its table, and a line a section."""
-    head, mark, _ = (docs / "semantics.md").read_text(encoding="utf-8").partition("| section | page |")
+    """Return the page of sections: the words before its table, and a line a section with what it defines first."""
+    head, mark, _ = (docs / "semantics.md").read_text(encoding="utf-8").partition("| section |")
     titles = {path.name: text.partition("\n")[0].removeprefix("# ") for path, text in pages.items()}
+    page_of = {block["name"]: path.name for path, text in pages.items() for block in MARK.finditer(text)}
+    defined: dict[str, list[str]] = {}
+    for name, record in RECORDS.items():
+        first = CITED.findall(record.source)[0].lower()
+        defined.setdefault(first, []).append(f"[`{name}`](reference/{page_of[name]}#{name})")
     rows = {
-        _key(heading): (f"[{heading}](reference/{links[_key(heading)]})", titles[path.name])
+        _key(heading): (
+            f"[{heading}](reference/{links[_key(heading)]})",
+            ", ".join(defined.get(_key(heading), ())),
+            titles[path.name],
+        )
         for path, text in pages.items()
         for heading in SECTION.findall(text)
     }
     ordered = [rows[key] for key in sorted(rows, key=_order)]
-    return head + "\n".join(table(("section", "page"), ordered)) + "\n" if mark else head
+    return head + "\n".join(table(("section", "operations", "page"), ordered)) + "\n" if mark else head
 
 
 def _order(key: str) -> tuple[object, ...]:

@@ -227,7 +227,7 @@ def check(
     verdict = "nothing selected" if is_nothing else report.verdict
     declared = wanted.limits_of(prepared)
     seconds = 0.0 if verdict == "interrupted" else wanted.seconds_left(spent())
-    tried = cache(lambda: excluded.beyond(declared, report.implementation, seconds))
+    tried = cache(lambda: excluded.beyond(declared, report.implementation, operations, seconds))
     if as_json or page.is_wanted:
         reported = {
             **circumstances(conclude(report, verdict), prepared.device, seed),

@@ -53,7 +53,7 @@ def _algorithms() -> Sequence[Row]:
 
 
 KINDS: dict[str, tuple[Callable[[], Sequence[Row]], str]] = {
-    "operations": (_operations, "functions that a module may define: check --operation, show"),
+    "operations": (_operations, "operations and host functions that a module may define: check --operation, show"),
     "properties": (_properties, "laws that a module is held to: check --property"),
     "cells": (_cells, "engines of the matrix, allowed or refused: matrix --cell"),
     "mutants": (_mutants, "seeded faults: mutants"),

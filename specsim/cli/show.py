@@ -158,7 +158,7 @@ def _places_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
         for path in _sources(root / layer):
             for name, line in _functions(path, operation):
                 if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):
-                    yield layer, name, str(Place(path, line))
+                    yield "margin" if path.stem == "margins" else layer, name, str(Place(path, line))
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -1,6 +1,5 @@
 """Files that others wrote: read whole or refused, and never followed to somewhere else."""
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -71,6 +70,6 @@ def _require_file(path: Path, mode: int) -> None:
     if stat.S_ISLNK(mode):
         raise bad_case_file(path, "a link", "a file", "links are not followed")
     if stat.S_ISDIR(mode):
-        raise bad_case_file(path, os.strerror(errno.EISDIR), "a file", "it cannot be opened")
+        raise bad_case_file(path, "a directory", "a file", "files are named one by one")
     if not stat.S_ISREG(mode):
         raise bad_case_file(path, "a device or a pipe", "a file", "reading it might not end")

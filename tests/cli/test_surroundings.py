@@ -42,7 +42,7 @@ def one_line(got, code):
         (("simulate", *SMALL, "--metrics-port", 0, "--metrics-address", NO_TEXT), 2, "an argument is no text: "),
         (("show", "a" * 300), 2, f"{'a' * 300}: File name too long"),
         (("show", "case.json/x.json"), 2, "BAD_CASE_FILE: case.json/x.json is Not a directory"),
-        (("replay", "."), 2, "BAD_CASE_FILE: . is Is a directory"),
+        (("replay", "."), 2, "BAD_CASE_FILE: . is a directory"),
         (("replay", "/dev/zero"), 2, "BAD_CASE_FILE: /dev/zero is a device or a pipe"),
         (("simulate", "--text", "."), 2, "--text .: Is a directory"),
         (("simulate", "--text", "/dev/zero"), 2, "--text /dev/zero: a device, but should be a file"),

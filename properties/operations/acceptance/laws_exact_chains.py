@@ -94,9 +94,10 @@ def require_chain_law(played: Played) -> None:
 def describe(scene: ChainScene) -> str:
     """Return a scene in one line."""
     first = ",".join(map(str, scene.target[()]))
-    drawn = f"draft {list(scene.certain)}" if scene.certain is not None else "a drawn draft"
+    drawn = f"a drawn chain of length {scene.num_drafts}"
+    drafts = drawn if scene.certain is None else f"draft {list(scene.certain)} of {scene.num_drafts}"
     proposal = "" if () not in scene.proposal else f" proposed by ({','.join(map(str, scene.proposal[()]))})"
-    return f"{drawn} of {scene.num_drafts}, first row ({first}){proposal}"
+    return f"{drafts}, first row ({first}){proposal}"
 
 
 def chain_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:

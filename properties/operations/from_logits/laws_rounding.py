@@ -79,7 +79,7 @@ def _require_rounded_chain(
     for draft, one, rows, outcomes in zip(drafts, judged, coins, emitted, strict=True):
         first = ", ".join(f"{float(share):.9g}" for share in scene.target[()])
         require_possible(
-            f"{sampling_chain_law.describe(scene)}, so about ({first}), {list(draft)}", one, rows, outcomes
+            f"{sampling_chain_law.describe(scene)}, so about ({first}), drafts {list(draft)}", one, rows, outcomes
         )
 
 

@@ -1,12 +1,13 @@
 """What an implementation does beyond the limits that it declares: each is tried once, and what comes of it is reported.
 
-``python -m specsim.properties.suite.conformance.beyond IMPL SKIPPED`` prints a line of JSON before and after each
-trial, but for the first few, so that a trial which takes the process with it can be named.
+``python -m specsim.properties.suite.conformance.beyond IMPL SKIPPED [OPERATION …]`` prints a line of JSON before and
+after each trial, but for the first few, so that a trial which takes the process with it can be named. Without
+operations all of the module are tried.
 """
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from specsim.conformance.backend import Backend, load
@@ -47,10 +48,10 @@ class Trial:
         return self.limits.in_words()[0]
 
 
-def trials_of(backend: Backend) -> list[Trial]:
-    """Return a trial for everything that is declared; how ties are broken is no limit."""
+def trials_of(backend: Backend, operations: Sequence[str] = ()) -> list[Trial]:
+    """Return a trial for everything that is declared of some operations, or all; how ties are broken is no limit."""
     declared = backend.limits
-    there = tuple(name for name in RECORDS if backend.has(name))
+    there = tuple(name for name in operations or RECORDS if name in RECORDS and backend.has(name))
     found = [
         Trial(replace(NO_LIMITS, **{name: value}), replace(declared, **{name: vars(NO_LIMITS)[name]}), there)
         for name, value in vars(declared).items()
@@ -103,14 +104,14 @@ def _call(backend: Backend, operation: str, case: strategies.Arguments) -> str:
     return "right answer" if difference is None else f"wrong answer ({difference})"
 
 
-def main(implementation: str, skipped: int) -> None:
+def main(implementation: str, skipped: int, operations: Sequence[str]) -> None:
     """Print what is tried, and what came of it."""
     plain, sys.stdout = sys.stdout, sys.stderr
     backend = load(implementation)
-    for trial in trials_of(backend)[skipped:]:
+    for trial in trials_of(backend, operations)[skipped:]:
         print(json.dumps({"what": trial.words}), file=plain, flush=True)
         print(json.dumps({"what": trial.words, "outcome": outcome_of(trial, backend)}), file=plain, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

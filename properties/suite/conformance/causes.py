@@ -32,11 +32,11 @@ class Cause:
     operation : str
         Where the fault shows by itself; empty where only whole runs do.
     first : Failure
-        The smallest case of the operation's own; of a law that says what users lose, if one is broken.
+        The smallest case of the operation's own; of a law that says what users lose, if one with a case is broken.
     others : tuple of Failure
         The rest, in the order of the suite.
     loss : str
-        What users lose, where the first failure is of a law that says so; empty otherwise.
+        What users lose, where the operation's own failures break a law that says so; empty otherwise.
     """
 
     operation: str
@@ -99,7 +99,8 @@ class _Group:
         """Return the cause."""
         first = min(self.own, key=_rank)
         together = (*self.own, *self.explained)
-        return Cause(self.operation, first, tuple(one for one in together if one is not first), loss_of(first))
+        loss = next(filter(None, map(loss_of, (first, *self.own))), "")
+        return Cause(self.operation, first, tuple(one for one in together if one is not first), loss)
 
 
 def loss_of(failure: Failure) -> str:
@@ -135,7 +136,7 @@ def _is_explained(other: Failure, first: Failure) -> bool:
 
 
 def _comes_late(cause: Cause) -> tuple[bool, bool]:
-    """Return whether no law says that users lose something: not that of the first failure, not any."""
+    """Return whether no law says that users lose something: none of the operation's own, none at all."""
     return not cause.loss, not any(loss_of(one) for one in cause.others)
 
 
@@ -144,8 +145,8 @@ def _scratch_of(operation: str) -> set[str]:
 
 
 def _rank(one: Failure) -> tuple[bool, bool, bool, int]:
-    """Return what decides which failure stands for a cause: a law that says what is lost, then the smallest case."""
-    return (not loss_of(one), one.case is None, not one.difference, 0 if one.case is None else weigh(one.case))
+    """Return what decides which failure stands for a cause: that it has a case, what is lost, then the smallest."""
+    return (one.case is None, not loss_of(one), not one.difference, 0 if one.case is None else weigh(one.case))
 
 
 def _symptom(failure: Failure) -> str:

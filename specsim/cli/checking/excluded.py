@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,17 @@ def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--strict", "is_strict", is_flag=True, help=declared)(command)
 
 
-def beyond(limits: Limits, implementation: str, seconds: float | None = None) -> dict[str, str]:
+def beyond(
+    limits: Limits, implementation: str, operations: Sequence[str] = (), seconds: float | None = None
+) -> dict[str, str]:
     """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is.
 
-    ``seconds`` is how long that may take; what is not tried then is not reported.
+    Parameters
+    ----------
+    operations : sequence of str
+        Those that are tried; without any all that the implementation has.
+    seconds : float, optional
+        How long that may take; what is not tried then is not reported.
     """
     found: dict[str, str] = {}
     until = None if seconds is None else time.monotonic() + seconds
@@ -45,7 +52,7 @@ def beyond(limits: Limits, implementation: str, seconds: float | None = None) ->
         if patience <= 0:
             break
         tries = "specsim.properties.suite.conformance.beyond"
-        command = [sys.executable, "-P", "-m", tries, implementation, str(len(found))]
+        command = [sys.executable, "-P", "-m", tries, implementation, str(len(found)), *operations]
         paths = path_for(implementation)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in paths)}
         try:

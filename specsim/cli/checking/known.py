@@ -143,7 +143,8 @@ def write(
         write_known(path, [*kept, *fresh])
     except OSError as error:
         raise Failed(f"--write-known {path}: {error.strerror}", Exit.USAGE) from error
-    remark(f"{path} holds {len(kept) + len(fresh)} known failures")
+    count = len(kept) + len(fresh)
+    remark(f"{path} holds {count} known failure{'s' * (count != 1)}")
 
 
 def document(judged: Judged) -> dict[str, Any]:

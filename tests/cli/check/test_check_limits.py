@@ -53,6 +53,13 @@ def test_what_is_declared_is_excluded(specsim, module):
     assert "agreement.map_hot_tokens" not in of_properties
 
 
+def test_only_operations_that_were_chosen_are_tried_beyond_a_limit(specsim, module):
+    both = f"{SOURCE}\nfill_bonus_tokens = reference.fill_bonus_tokens\n"
+    options = ("--examples", 1, "--seed", 3, "--operation", "fill_bonus_tokens")
+    document = json.loads(specsim("check", module(both), *options, "--json").stdout)
+    assert document["excluded"]["beyond"]["an empty batch"] == "fill_bonus_tokens: right answer"
+
+
 def test_declarations_can_be_ignored(specsim, module, tmp_path):
     name = module(SOURCE)
     options = ("--examples", 10, "--seed", 3, "--operation", "map_hot_tokens")

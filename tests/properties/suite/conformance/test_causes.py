@@ -1,5 +1,7 @@
 """Failures are grouped by the operation that shows the fault by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from specsim.properties.suite.conformance.causes import causes_of
@@ -119,3 +121,12 @@ def test_a_lost_law_comes_before_what_the_table_has_first():
     assert plain(first, law) == [(SAMPLER, law.property, []), ("generate_coins", first.property, [])]
     unusual = sampled("sampling_law.repeated_siblings_count_again_upstream", THRESHOLDS)
     assert [one.loss for one in causes_of([first, unusual])] == ["", ""]
+
+
+def test_a_case_is_shown_before_a_law_without_one_and_what_is_lost_is_still_said():
+    law, agreement = (
+        failure("rounding.tree_moves_no_more_than_its_inputs", SAMPLER),
+        sampled(f"agreement.{SAMPLER}", RESIDUAL),
+    )
+    (found,) = causes_of([replace(law, case=None), agreement])
+    assert (found.first.property, found.loss) == (agreement.property, "the emitted law is wrong")
