@@ -7,12 +7,15 @@ import torch
 from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.kernels import chain_blocks
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.kernels.from_logits import unfiltered
+from specsim.gpu.kernels.from_logits.statistics import FEW
+from specsim.gpu.launching.blocks import LARGEST_TILE, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffer, Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size
+from specsim.gpu.launching.row_statistics import LARGEST_PRECISE, NUM_WARPS, reads_all, share_of_row
 
 TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
 COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
@@ -28,6 +31,15 @@ BLOCK = 2048
 
 MASSES = 4096
 """Masses of blocks that a program adds up at a time, of all fronts of a request: sixteen a thread of eight warps."""
+
+MOST_UNFILTERED_ROWS = 128
+"""Rows that are all read in one launch before one walk from raw logits without filters, not level by level."""
+
+UNFILTERED_PROGRAMS = 512
+"""Programs over which the rows of such a walk are split."""
+
+UNFILTERED_BLOCK, UNFILTERED_WARPS = 4096, 4
+"""Logits that are weighed together, and read once more by the last draw; warps of a program."""
 
 
 @operation
@@ -229,3 +241,68 @@ def generate_simulated_accept_index(call: Call) -> Launch | None:
         inputs=call.contiguous("accept_index"),
         outputs=call.returned(),
     )
+
+
+def walk_unfiltered(call: Call) -> list[Launch]:
+    """Return the launches of a walk by chance without filters: one a level, or one that reads all rows; one that draws.
+
+    Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
+    """
+    axes, logits = call.axes, call.arguments["logits"]
+    num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
+    num_levels = min(path_width(num_steps), num_nodes)
+    is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_UNFILTERED_ROWS)
+    num_rows = num_requests * num_nodes if is_whole else num_requests
+    chunk = max(FEW.value, share_of_row(vocab, num_rows, UNFILTERED_PROGRAMS))
+    block = min(chunk, max(FEW.value, choose_block(vocab, UNFILTERED_BLOCK)))
+    num_chunks = ceil_div(vocab, chunk)
+    sizes: dict[str, Size] = {
+        "num_nodes": num_nodes,
+        "num_steps": num_steps,
+        "row_sizes": (num_chunks, vocab, *logits.stride()),
+        "rules": axes["strict"] | axes["skip_duplicates"] << 1,
+    }
+    constants = {
+        "TREE": (max(WARP_SIZE, power_of_two(num_nodes)), power_of_two(path_width(num_steps))),
+        "CHUNKS": power_of_two(num_chunks),
+        "PRECISE": vocab <= LARGEST_PRECISE,
+        "READS_ALL": is_whole,
+    }
+    tunables = {"TILE": (chunk // block, block)}
+    num_warps = max(1, min(UNFILTERED_WARPS, chunk // 256))
+    plans = [
+        Plan(
+            unfiltered._read_unfiltered_kernel,
+            grid=(num_rows, num_chunks),
+            sizes={**sizes, "level": level},
+            constants=constants,
+            tunables=tunables,
+            num_warps=num_warps,
+        )
+        for level in range(1 if is_whole else num_levels)
+    ]
+    end = Plan(
+        unfiltered._end_unfiltered_kernel,
+        grid=(num_requests,),
+        sizes={**sizes, "num_levels": num_levels},
+        constants=constants,
+        tunables=tunables,
+        num_warps=max(1, min(NUM_WARPS, block // 256)),
+    )
+    partial = (num_rows if is_whole else num_levels * num_requests, num_chunks)
+    inputs = {
+        "logits": logits,
+        **call.contiguous("temperature"),
+        "tree": call.group(*TREE),
+        "coin": call.group(*COINS),
+        "threshold": call.group(*THRESHOLDS),
+    }
+    scratch: Buffers = {
+        "reached": call.scratch(num_levels, num_requests, dtype=torch.int32),
+        "chunk": (
+            call.scratch(*partial, dtype=torch.float32),
+            call.scratch(*partial, dtype=torch.int32),
+            call.scratch(*partial, chunk // block, dtype=torch.float64),
+        ),
+    }
+    return [Launch(plan, inputs, {"path": tuple(call.outputs)}, scratch) for plan in (*plans, end)]

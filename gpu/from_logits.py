@@ -3,7 +3,7 @@
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE
+from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE, walk_unfiltered
 from specsim.gpu.chains import FILTERS, buffers_of, cut_chains, filters_of, reading_of, walking_of
 from specsim.gpu.kernels.from_logits import (
     chain_fronts,
@@ -12,9 +12,7 @@ from specsim.gpu.kernels.from_logits import (
     filtered_chains,
     greedy,
     sampled,
-    unfiltered,
 )
-from specsim.gpu.kernels.from_logits.statistics import FEW
 from specsim.gpu.launching.blocks import UNIT, WARP_SIZE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
@@ -22,6 +20,7 @@ from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size, strides_of
 from specsim.gpu.launching.row_statistics import (
+    LARGEST_PRECISE,
     LEAST_CHUNK,
     NARROWING,
     NARROWING_WIDE,
@@ -31,7 +30,9 @@ from specsim.gpu.launching.row_statistics import (
     chunk_of,
     chunk_statistics,
     kind_of_rows,
+    reads_all,
     search_of,
+    share_of_row,
     statistics_plan,
 )
 from specsim.gpu.verify import follow_choices, read_shares
@@ -40,29 +41,11 @@ FIRST_NARROW_PROGRAMS, NARROW_PROGRAMS = 128, 64
 """Programs of a round of narrowing, all rows together, at the roots, and later, where few walks with such rows get:
 more of them leave late where nothing is to be narrowed."""
 
-MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
+MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS = 256, 128
 """Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
 
-GREEDY_CHUNK, GREEDY_WARPS = 8192, 4
-"""Logits that a program of the greedy walk reads where requests alone fill a GPU, and its warps: 64 a thread."""
-
-MOST_GREEDY_CHUNKS = 256
-"""Chunks of a row in the greedy walk: what one program merges, two a thread."""
-
-PROGRAMS_TO_FILL = 1024
-"""Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
-
-MOST_UNFILTERED_ROWS = 128
-"""The same of walks by chance that nothing filters."""
-
-UNFILTERED_PROGRAMS = 512
-"""Programs over which the rows of such a walk are split."""
-
-UNFILTERED_BLOCK, UNFILTERED_WARPS = 4096, 4
-"""Logits that are weighed together, and read once more by the last draw; warps of a program."""
-
-LARGEST_PRECISE = 4096
-"""Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
+GREEDY_WARPS = 4
+"""Warps of a program of the greedy walk: each reads 64 logits a thread, or fewer."""
 
 
 @operation
@@ -79,7 +62,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     if num_levels == 1 or reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
         plan, shares = read_shares(call, logits, keeps_shares=True)
         return [Launch(plan, {"logits": logits}, {}, shares), follow_choices(call, {}, shares, plan.grid[1])]
-    chunk = greedy_chunk_of(vocab, num_requests)
+    chunk = share_of_row(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     partial = (num_levels, num_requests, num_chunks)
     inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
@@ -194,71 +177,6 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         )
         launches.insert(0, Launch(fill, {}, {}, {"neutral": neutral}))
     return launches
-
-
-def walk_unfiltered(call: Call) -> list[Launch]:
-    """Return the launches of a walk by chance without filters: one a level, or one that reads all rows; one that draws.
-
-    Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
-    """
-    axes, logits = call.axes, call.arguments["logits"]
-    num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
-    num_levels = min(path_width(num_steps), num_nodes)
-    is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_UNFILTERED_ROWS)
-    num_rows = num_requests * num_nodes if is_whole else num_requests
-    chunk = max(FEW.value, greedy_chunk_of(vocab, num_rows, UNFILTERED_PROGRAMS))
-    block = min(chunk, max(FEW.value, choose_block(vocab, UNFILTERED_BLOCK)))
-    num_chunks = ceil_div(vocab, chunk)
-    sizes: dict[str, Size] = {
-        "num_nodes": num_nodes,
-        "num_steps": num_steps,
-        "row_sizes": (num_chunks, vocab, *logits.stride()),
-        "rules": axes["strict"] | axes["skip_duplicates"] << 1,
-    }
-    constants = {
-        "TREE": (max(WARP_SIZE, power_of_two(num_nodes)), power_of_two(path_width(num_steps))),
-        "CHUNKS": power_of_two(num_chunks),
-        "PRECISE": vocab <= LARGEST_PRECISE,
-        "READS_ALL": is_whole,
-    }
-    tunables = {"TILE": (chunk // block, block)}
-    num_warps = max(1, min(UNFILTERED_WARPS, chunk // 256))
-    plans = [
-        Plan(
-            unfiltered._read_unfiltered_kernel,
-            grid=(num_rows, num_chunks),
-            sizes={**sizes, "level": level},
-            constants=constants,
-            tunables=tunables,
-            num_warps=num_warps,
-        )
-        for level in range(1 if is_whole else num_levels)
-    ]
-    end = Plan(
-        unfiltered._end_unfiltered_kernel,
-        grid=(num_requests,),
-        sizes={**sizes, "num_levels": num_levels},
-        constants=constants,
-        tunables=tunables,
-        num_warps=max(1, min(NUM_WARPS, block // 256)),
-    )
-    partial = (num_rows if is_whole else num_levels * num_requests, num_chunks)
-    inputs = {
-        "logits": logits,
-        **call.contiguous("temperature"),
-        "tree": call.group(*TREE),
-        "coin": call.group(*COINS),
-        "threshold": call.group(*THRESHOLDS),
-    }
-    scratch: Buffers = {
-        "reached": call.scratch(num_levels, num_requests, dtype=torch.int32),
-        "chunk": (
-            call.scratch(*partial, dtype=torch.float32),
-            call.scratch(*partial, dtype=torch.int32),
-            call.scratch(*partial, chunk // block, dtype=torch.float64),
-        ),
-    }
-    return [Launch(plan, inputs, {"path": tuple(call.outputs)}, scratch) for plan in (*plans, end)]
 
 
 @operation
@@ -404,14 +322,3 @@ def chain_block_verification_from_logits(call: Call) -> list[Launch]:
         *settle,
         *[Launch(plan, inputs, outputs, scratch) for plan in (weigh, judge, walk)],
     ]
-
-
-def greedy_chunk_of(vocab: int, num_requests: int, num_programs: int = PROGRAMS_TO_FILL) -> int:
-    """Return how many logits one program of a walk reads: fewer where requests alone do not fill a GPU."""
-    share = power_of_two(ceil_div(num_requests * vocab, num_programs))
-    return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
-
-
-def reads_all(num_rows: int, most: int) -> bool:
-    """Return whether all rows are read at once."""
-    return num_rows <= choose_block(num_rows, most, INTERPRETED_ROWS)

@@ -38,6 +38,18 @@ NOT_NARROWED = (0, 0)
 NUM_WARPS = 8
 """Warps of a program: 256 threads, which the parts of the statistics and all figures above count on."""
 
+LARGEST_PRECISE = 4096
+"""Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
+
+INTERPRETED_ROWS = 8
+"""Rows that are all read in one launch, at most, under the interpreter."""
+
+SHARE, MOST_SHARES = 8192, 256
+"""Logits that a program of a walk reads where requests alone fill a GPU; shares of a row, which one program merges."""
+
+PROGRAMS_TO_FILL = 1024
+"""Programs that fill a GPU with loads: about eight for each of an H200's 132 multiprocessors."""
+
 
 def statistics_plan(
     logits: torch.Tensor,
@@ -105,3 +117,14 @@ def block_of(vocab: int) -> int:
 def ways_of(num_logits: int, most: int) -> int:
     """Return how many bounds a round of the search tries on so many logits; a search ends with two or more of them."""
     return max(2, choose_block(LARGEST_TILE // num_logits, most, INTERPRETED_WAYS))
+
+
+def share_of_row(vocab: int, num_rows: int, num_programs: int = PROGRAMS_TO_FILL) -> int:
+    """Return how many logits of a row one program of a walk reads: fewer where rows alone do not fill a GPU."""
+    share = power_of_two(ceil_div(num_rows * vocab, num_programs))
+    return choose_block(vocab, max(min(share, SHARE), power_of_two(ceil_div(vocab, MOST_SHARES))))
+
+
+def reads_all(num_rows: int, most: int) -> bool:
+    """Return whether all rows are read at once."""
+    return num_rows <= choose_block(num_rows, most, INTERPRETED_ROWS)

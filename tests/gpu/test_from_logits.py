@@ -6,7 +6,7 @@ from ml_dtypes import bfloat16
 from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
-from specsim.gpu import from_logits
+from specsim.gpu import acceptance, from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.gpu.kernels.from_logits import row_filters
 from specsim.gpu.launching import row_statistics
@@ -141,8 +141,8 @@ def test_acceptance_across_chunks(small_chunks, monkeypatch, kind):
 @pytest.mark.parametrize("kind", ["ties", "forbidden"])
 def test_without_filters(small_chunks, monkeypatch, kind, reads_all):
     """Such a walk has kernels of its own, which read all rows at once or one level after another."""
-    for name in ("MOST_UNFILTERED_ROWS", "INTERPRETED_ROWS"):
-        monkeypatch.setattr(from_logits, name, 12 if reads_all else 0)
+    monkeypatch.setattr(acceptance, "MOST_UNFILTERED_ROWS", 12 if reads_all else 0)
+    monkeypatch.setattr(row_statistics, "INTERPRETED_ROWS", 12 if reads_all else 0)
     for seed, dtype in enumerate((np.float32, bfloat16)):
         drawn = scene(kind, 3, 4, 600, 2, dtype, seed=seed)
         compare(SAMPLED, {**drawn, **dict.fromkeys(FILTERS)}, (0xA5,))
@@ -157,8 +157,8 @@ def test_without_filters_a_level_is_one_launch(monkeypatch):
     """Read at once, all rows are one launch; the last one draws either way."""
     arguments = {**scene("normal", 3, 4, 300, 2), **dict.fromkeys(FILTERS)}
     for most, num_reads in ((0, 3), (12, 1)):
-        for name in ("MOST_UNFILTERED_ROWS", "INTERPRETED_ROWS"):
-            monkeypatch.setattr(from_logits, name, most)
+        monkeypatch.setattr(acceptance, "MOST_UNFILTERED_ROWS", most)
+        monkeypatch.setattr(row_statistics, "INTERPRETED_ROWS", most)
         launches = []
         with launching(observer=launches.append, blocks=current_mode().blocks):
             GPU.run(SAMPLED, arguments)
