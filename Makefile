@@ -3,6 +3,7 @@ PYTHON ?= python3
 EXAMPLES ?= 40
 JOBS ?= 2
 SEED ?= 0
+MARKS ?= not slow
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
@@ -13,7 +14,7 @@ check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "$(MARKS)"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -85,7 +85,7 @@ RUN_ELSEWHERE = {
     "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
     "specsim simulate --model hf:": "tests/cli/simulate/test_simulate_checkpoints.py makes checkpoints for it",
     "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
-    "specsim soak --steps 20000": ".ci/run runs 8,000 steps of it",
+    "specsim soak --steps 20000": ".ci/run runs 2,000 steps of it",
     "specsim show specsim-cases/": "tests/cli/test_pictures.py draws a case",
     "specsim check my_worker": "tests/cli/check/test_workers_alone.py checks it with every property",
     "specsim check my_scheduler": "tests/cli/check/test_workers_alone.py checks it with every property",

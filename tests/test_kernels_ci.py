@@ -24,6 +24,7 @@ def test_the_page_installs_as_the_workflow_does():
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_the_workflow_runs_from_an_empty_environment_to_its_verdict(tmp_path):
     """What the install step downloads is measured, by the sizes of all that pip took from an index."""
     installed = install("newest")

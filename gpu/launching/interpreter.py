@@ -109,7 +109,7 @@ def read_once() -> Iterator[None]:
     Kernels need not be ours: those of an engine are read so too, wherever their module is kept.
     """
     own = vars(interpreter)
-    if not _IS_KNOWN:
+    if not _IS_KNOWN or own[SEMANTIC] is _SEMANTIC:
         yield
         return
     before = {name: own[name] for name in (LOOK, SEMANTIC, ENTRIES)}

@@ -1,9 +1,9 @@
 """What the values of an interpreted kernel are, looked up where Triton works it out again for each value.
 
 Under the interpreter Triton's semantic makes the type, the shape and the size of every value afresh, casts values to
-the type that they have, and adds 32-bit integers a second time, in 64 bits, for an assertion that only a debugging
-builder makes. None of this depends on entries, and nothing here touches an entry: operands, results and errors are
-Triton's own (docs/decisions/interpreted-language.md).
+the type that they have, copies a lone number for each entry beside it, and adds 32-bit integers a second time, in 64
+bits, for an assertion that only a debugging builder makes. None of this depends on entries, and nothing here touches
+an entry: operands, results and errors are Triton's own (docs/decisions/interpreted-language.md).
 """
 
 from typing import Any
@@ -20,6 +20,9 @@ INTEGERS = {
 }
 """Least and largest number of each type of integers."""
 
+SIGNED = {one.name: one.primitive_bitwidth for one in (language.int8, language.int16, language.int32, language.int64)}
+"""Bits of each type of integers of both signs: of two of them the wider one is that of a result."""
+
 FLOATS = frozenset(one.name for one in (language.float16, language.bfloat16, language.float32, language.float64))
 
 BOOLEAN = language.int1.name
@@ -27,8 +30,13 @@ BOOLEAN = language.int1.name
 PLAIN = INTEGERS.keys() | FLOATS | {BOOLEAN}
 """Names of the types of which two operands of one type keep it."""
 
+CAST_BY_NUMPY = INTEGERS.keys() | {language.float32.name, language.float64.name}
+"""Names of the types whose entries Triton casts into each other as NumPy does: others have a rounding of their own."""
+
 _SHAPES: dict[tuple[int, ...], tuple[Any, Any]] = {}
 _BLOCKS: dict[tuple[str, tuple[int, ...]], Any] = {}
+_SHAPED: dict[int, tuple[Any, Any]] = {}
+"""Shape and size of the values of each type in ``_BLOCKS``, by its identity."""
 
 
 class ShapedTensor(language.tensor):  # type: ignore[misc]
@@ -42,7 +50,7 @@ class ShapedTensor(language.tensor):  # type: ignore[misc]
         # lone flag that is spread over a block would be of that type; Triton 3.9 takes masks of booleans alone.
         if self.dtype.name == BOOLEAN:
             handle.dtype = self.dtype
-        self.shape, self.numel = _shape_of(handle, type)
+        self.shape, self.numel = _SHAPED.get(id(type)) or _shape_of(handle, type)
 
 
 class LeanSemantic(TritonSemantic):  # type: ignore[misc]
@@ -67,9 +75,12 @@ class LeanSemantic(TritonSemantic):  # type: ignore[misc]
         if arithmetic_check and not div_or_mod:
             left, right = self._beside(lhs, rhs), self._beside(rhs, lhs)
             if isinstance(left, language.tensor) and isinstance(right, language.tensor):
-                name = left.dtype.name
-                if name == right.dtype.name and name in PLAIN:
-                    return self.broadcast_impl_value(left, right)
+                name, other = left.dtype.name, right.dtype.name
+                if name != other and name in SIGNED and other in SIGNED:
+                    wider = left.dtype if SIGNED[name] > SIGNED[other] else right.dtype
+                    left, right, name, other = self.cast(left, wider), self.cast(right, wider), wider.name, wider.name
+                if name == other and name in PLAIN:
+                    return self._side_by_side(left, right)
         return super().binary_op_type_checking_impl(
             lhs, rhs, allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod
         )
@@ -85,17 +96,30 @@ class LeanSemantic(TritonSemantic):  # type: ignore[misc]
         if left.is_block():
             if not right.is_block():
                 return lhs, self._spread(rhs, left)
-            if tuple(left.shape) == tuple(right.shape):
-                return lhs, rhs
-            return super().broadcast_impl_value(lhs, rhs)
+            shape = _shape_of_both(tuple(left.shape), tuple(right.shape))
+            if shape is None:
+                return super().broadcast_impl_value(lhs, rhs)
+            return self._stretched(lhs, shape), self._stretched(rhs, shape)
         return (self._spread(lhs, right), rhs) if right.is_block() else (lhs, rhs)
 
     def cast(self, input: Any, dst_ty: Any, fp_downcast_rounding: str | None = None) -> Any:
         """Cast a value, unless it has that type."""
-        name = input.dtype.name
-        if name == dst_ty.scalar.name and name in PLAIN:
+        element = dst_ty.scalar
+        name, target = input.dtype.name, element.name
+        if name == target and name in PLAIN:
             return input
+        if target in CAST_BY_NUMPY and (name in CAST_BY_NUMPY or name == BOOLEAN) and fp_downcast_rounding is None:
+            made = _block_like(input.type, element) if input.type.is_block() else element
+            return self.tensor(self.builder.cast_impl(input.handle, element.to_ir(self.builder)), made)
         return super().cast(input, dst_ty, fp_downcast_rounding)
+
+    def expand_dims(self, input: Any, axis: int) -> Any:
+        """Return a block with an axis of one more."""
+        if not input.type.is_block() or not 0 <= axis <= len(input.type.shape):
+            return super().expand_dims(input, axis)
+        shape = [*input.type.shape]
+        shape.insert(axis, 1)
+        return self.tensor(self.builder.create_expand_dims(input.handle, axis), _block(input.dtype, tuple(shape)))
 
     def _bool_like(self, v: Any) -> Any:
         return _block_like(v.type, language.int1) if v.type.is_block() else language.int1
@@ -109,6 +133,22 @@ class LeanSemantic(TritonSemantic):  # type: ignore[misc]
         takes_type = name in FLOATS or (type(operand) is not float and least <= operand <= largest)
         return self.scalar_constant(operand, other.dtype) if takes_type else operand
 
+    def _side_by_side(self, left: Any, right: Any) -> tuple[Any, Any]:
+        """Bring the operands of an elementwise operation to one shape.
+
+        NumPy spreads the entry of a lone number over the block beside it.
+        """
+        if left.type.is_block() and not right.type.is_block():
+            return left, self.tensor(right.handle, _block_like(left.type, right.dtype))
+        if right.type.is_block() and not left.type.is_block():
+            return self.tensor(left.handle, _block_like(right.type, left.dtype)), right
+        return self.broadcast_impl_value(left, right)
+
+    def _stretched(self, block: Any, shape: tuple[int, ...]) -> Any:
+        if tuple(block.type.shape) == shape:
+            return block
+        return self.tensor(self.builder.create_broadcast(block.handle, shape), _block(block.dtype, shape))
+
     def _spread(self, scalar: Any, like: Any) -> Any:
         block = _block_like(like, scalar.dtype)
         return self.tensor(self.builder.create_splat(block, scalar.handle), block)
@@ -116,10 +156,27 @@ class LeanSemantic(TritonSemantic):  # type: ignore[misc]
 
 def _block_like(block: Any, element: Any) -> Any:
     """Return the type of blocks of a shape with other entries."""
-    key = element.name, tuple(block.shape)
-    if key not in _BLOCKS:
-        _BLOCKS[key] = block.with_element_ty(element)
-    return _BLOCKS[key]
+    return _block(element, tuple(block.shape))
+
+
+def _block(element: Any, shape: tuple[int, ...]) -> Any:
+    """Return the type of blocks of a shape."""
+    made = _BLOCKS.get((element.name, shape))
+    if made is None:
+        made = _BLOCKS[element.name, shape] = language.block_type(element, [*shape])
+        _SHAPED[id(made)] = _shape_of(None, made)
+    return made
+
+
+def _shape_of_both(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape that two blocks of as many axes come to, None where Triton has to say what is wrong."""
+    if left == right:
+        return left
+    if len(left) != len(right) or any(
+        one != other and 1 not in (one, other) for one, other in zip(left, right, strict=True)
+    ):
+        return None
+    return tuple(other if one == 1 else one for one, other in zip(left, right, strict=True))
 
 
 def _shape_of(handle: Any, type: Any) -> tuple[Any, Any]:

@@ -89,6 +89,10 @@ class Coded:
             first += len(distinct)
         return np.stack(tables, axis=1)
 
+    def number_of(self, strength: int) -> int:
+        """Return how many combinations of so many values occur."""
+        return int(self.combinations(strength).max(initial=-1)) + 1
+
     def having(self, combination: Combination) -> NDArray[np.bool_]:
         """Return, bool [cell], which cells have every value of a combination."""
         found = np.ones(self._columns.shape[1], dtype=np.bool_)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from itertools import product
 from operator import attrgetter
 from typing import Any
@@ -102,6 +101,9 @@ _VALUES = attrgetter(*NAMES)
 SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
 """Factors that are on or off, by the word that a name has where they are on."""
 
+UNSAID = frozenset({EAGLE, VerifyMode.STATIC.value, Acceptance.TOKEN.value, False})
+"""Values that a name has no word for."""
+
 
 def all_cells() -> list[Cell]:
     """Return the full product, allowed or not, in the order of the factors."""
@@ -123,11 +125,21 @@ def cell_named(name: str) -> Cell | None:
     Of a drafter that a module may bring it is a cell that says nothing else than those of the product.
     """
     drafter, _, rest = name.partition("-")
-    brought = _by_name().get(rest) if drafter.isidentifier() else None
+    brought = _own_cell_named(rest) if drafter.isidentifier() else None
     is_own = brought is not None and brought.algorithm == EAGLE and drafter.upper() not in DRAFTERS
-    return replace(brought, algorithm=drafter) if brought is not None and is_own else _by_name().get(name)
+    return replace(brought, algorithm=drafter) if brought is not None and is_own else _own_cell_named(name)
 
 
-@cache
-def _by_name() -> dict[str, Cell]:
-    return {cell.name: cell for cell in all_cells()}
+def _own_cell_named(name: str) -> Cell | None:
+    """Return a cell of the product, of which a few cells alone have values that the name has the words of."""
+    possible = {
+        factor: tuple(value for value in values if value in UNSAID or _word_of(factor, value) in name)
+        for factor, values in FACTORS.items()
+    }
+    return next((cell for cell in _product(possible) if cell.name == name), None)
+
+
+def _word_of(factor: str, value: Value) -> str:
+    """Return what a name calls a value that it has a word for."""
+    numbered = {"page_size": f"page{value}", "topk": f"topk{value}"}
+    return SWITCHES.get(factor) or numbered.get(factor, str(value).lower())

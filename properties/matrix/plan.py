@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.conformance.brought import Brought
-from specsim.properties.matrix.covering import Coded, Combination, cover, occurring, smallest_absent
+from specsim.properties.matrix.covering import Coded, Combination, cover, smallest_absent
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.refusals import Refusal
 
@@ -51,7 +51,7 @@ class Plan:
 
     def covered(self, strength: int) -> tuple[int, int]:
         """Return how many combinations of so many values occur in the cells that are run, and in those allowed."""
-        return len(occurring(self.cells, strength)), len(occurring(self.allowed, strength))
+        return Coded(self.cells).number_of(strength), Coded(self.allowed).number_of(strength)
 
 
 def plan_matrix(

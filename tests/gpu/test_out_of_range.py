@@ -148,7 +148,7 @@ def test_no_operation_reads_fresh_memory_before_it_is_written(monkeypatch, cut, 
             block=lambda size, most, interpreted: min(power_of_two(size), most, 256),
             chunks=lambda items, most, programs: max(1, most),
         )
-    for case in drawn(name, 3 if is_cut else 5):
+    for case in drawn(name, 2 if is_cut else 3):
         carried = GPU.carry(name, case)
         with watched_memory(monkeypatch) as memory:
             memory.allow(carried.values())

@@ -75,6 +75,7 @@ def test_a_machine_that_can_meet_it_anyway_is_the_one_that_aims_at_nothing(refer
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_three_thousand_steps_meet_every_required_condition_three_times():
     runs = [reach_of_run(seed, 3_000) for seed in (7, 8)]
     assert [run.because for run in runs] == [[], []]

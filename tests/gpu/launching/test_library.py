@@ -114,6 +114,7 @@ def test_an_iteration_compiles_once_for_any_batch():
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_every_operator_compiles_for_any_batch():
     for name in exports.__all__:
         compile_operator(name, "eager", (5, 3))

@@ -74,6 +74,13 @@ OPERATIONS = {
     "truediv": lambda semantic, a, b: semantic.truediv(a, b),
     "floordiv": lambda semantic, a, b: semantic.floordiv(a, b),
     "and": lambda semantic, a, b: semantic.and_(a, b),
+    "or": lambda semantic, a, b: semantic.or_(a, b),
+    "xor": lambda semantic, a, b: semantic.xor_(a, b),
+    "shl": lambda semantic, a, b: semantic.shl(a, b),
+    "lshr": lambda semantic, a, b: semantic.lshr(a, b),
+    "ashr": lambda semantic, a, b: semantic.ashr(a, b),
+    "mod": lambda semantic, a, b: semantic.mod(a, b),
+    "minimum": lambda semantic, a, b: semantic.minimum(a, b, language.PropagateNan.NONE),
     "less": lambda semantic, a, b: semantic.less_than(a, b),
     "equal": lambda semantic, a, b: semantic.equal(a, b),
 }
@@ -117,6 +124,23 @@ def test_shapes_are_brought_together_as_triton_does():
             lambda semantic, *both: semantic.broadcast_impl_value(*(value(semantic, "fp32", one) for one in both)),
             *shapes,
         )
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1, 2, 3])
+def test_an_axis_of_one_is_put_where_triton_puts_it(axis):
+    for name, shape in itertools.product(TYPES, SHAPES):
+        require_same(lambda semantic, *of: semantic.expand_dims(value(semantic, *of), axis), name, shape)
+
+
+def test_a_choice_between_lone_numbers_and_blocks_gives_what_triton_gives():
+    def choose(semantic, name, *shapes):
+        flags, first, second = (
+            value(semantic, one, shape) for one, shape in zip(("int1", name, name), shapes, strict=True)
+        )
+        return semantic.where(flags, first, second)
+
+    for name, *shapes in itertools.product(TYPES, SHAPES, SHAPES, SHAPES):
+        require_same(choose, name, *shapes)
 
 
 @pytest.mark.parametrize("name", sorted(TYPES))

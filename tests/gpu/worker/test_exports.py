@@ -65,9 +65,16 @@ def test_both_layers_hand_out_the_same(loop, page_size):
 KINDS = {"window": (PoolKind.SWA, 4), "states": (PoolKind.HYBRID, 0), "latent": (PoolKind.MLA, 0)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("places", [(0, 1), (1, 0), (1, 1)], ids=["onto gpu", "off gpu", "on gpu"])
-@pytest.mark.parametrize("loop", LOOPS)
+PLACES = {"onto gpu": (0, 1), "off gpu": (1, 0), "on gpu": (1, 1)}
+MOVES = [
+    pytest.param([*LOOPS][(column + row) % 2], places, kind, id=f"{[*LOOPS][(column + row) % 2]}-{name}-{kind}")
+    for column, kind in enumerate(KINDS)
+    for row, (name, places) in enumerate(PLACES.items())
+]
+"""Every kind in every direction, and each of both in either loop."""
+
+
+@pytest.mark.parametrize(("loop", "places", "kind"), MOVES)
 def test_a_text_goes_on_on_either_layer(loop, places, kind):
     """The tree of one engine on slots, then a chain of another one on pages of four."""
     pool, window = KINDS[kind]

@@ -20,8 +20,9 @@ def small(source=DraftSource.HIDDEN):
     return my_transformer.Transformer(SMALL, 7, DEVICE, source, attend=my_transformer.attend_in_kernels)
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-@pytest.mark.parametrize("source", [DraftSource.HIDDEN, DraftSource.TOKENS], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("source", "page_size"), [(DraftSource.HIDDEN, 16), (DraftSource.TOKENS, 1)], ids=["HIDDEN-16", "TOKENS-1"]
+)
 def test_it_decodes_without_loss_in_one_graph_an_iteration(source, page_size):
     model, asked = small(source), requests(3, 32, 24, 4)
     played = play(model, TREE, asked, 2, page_size)

@@ -73,14 +73,14 @@ def test_the_first_rank_has_its_own_values_and_others_the_next_ones():
 
 
 def test_every_decision_hangs_on_last_bits_in_a_fifth_of_the_cases():
-    found = Counter()
+    found, cases = Counter(), draw_cases(LAW, 0, EXAMPLES)
     for decision in DECISIONS:
         own = REFERENCE.with_function(
             AGREE,
             lambda what, own, group, one=decision: own if what == one else broadcast_decision(what, own, group),
             "mine",
         )
-        for case in draw_cases(LAW, 0, EXAMPLES):
+        for case in cases:
             try:
                 LAW.law(own, case)
             except AssertionError:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from specsim.properties.matrix.factors import all_cells
+from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.mutants import all_mutants
 from specsim.properties.soak.history import replay
@@ -16,7 +16,6 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.memory import prepare_for_decode
 from specsim.simulation.scheduler import Scheduler
 
-CELLS = {cell.name: cell for cell in all_cells()}
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 MOST_HISTORIES = 5
 """As many as the smallest profile has."""
@@ -127,7 +126,7 @@ PLANTED = {
 
 def first_failure(subject, name):
     """Return the first failure of a cell in as many histories as the smallest profile has at least."""
-    tried = (try_history(subject, CELLS[name], 0, number).failure for number in range(MOST_HISTORIES))
+    tried = (try_history(subject, cell_named(name), 0, number).failure for number in range(MOST_HISTORIES))
     return next((failure for failure in tried if failure is not None), None)
 
 
@@ -144,7 +143,7 @@ def test_a_fault_is_found_in_its_cell(name, cell):
     ("name", "cell"), [(name, cell) for name, planted in PLANTED.items() for cell in planted.not_found_in]
 )
 def test_a_fault_is_none_next_to_its_cell(name, cell):
-    tried = try_history(PLANTED[name].subject, CELLS[cell], 0, 0)
+    tried = try_history(PLANTED[name].subject, cell_named(cell), 0, 0)
     assert tried.failure is None
 
 

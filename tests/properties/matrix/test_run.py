@@ -9,7 +9,7 @@ import pytest
 from specsim.cli.isolation import engine_workers
 from specsim.conformance.backend import load
 from specsim.conformance.isolation.jobs import Limits
-from specsim.properties.matrix.factors import all_cells
+from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls, try_history
 from specsim.properties.matrix.plan import Plan
 from specsim.properties.matrix.run import CellResult, MatrixRun, Result
@@ -24,11 +24,9 @@ from specsim.properties.matrix.verdict import (
 from specsim.properties.soak.history import Failure
 from specsim.properties.soak.subject import Subject
 
-CELLS = {cell.name: cell for cell in all_cells()}
-
 
 def test_a_history_has_to_come_to_what_its_factors_are_there_for():
-    cell = CELLS["v2-page1-topk1-mha-overlap-chunks-cache"]
+    cell = cell_named("v2-page1-topk1-mha-overlap-chunks-cache")
     assert LEAST == {"requests": 3, "iterations": 8, "partial_rejections": 1, "finishes": 1}
     assert least_of(cell) == {**LEAST, "chunks": 1, "prefix_hits": 1, "overlaps": 1}
     counts = {**LEAST, "iterations": 7, "chunks": 1, "prefix_hits": 0, "overlaps": 1}
@@ -39,7 +37,7 @@ def test_a_history_has_to_come_to_what_its_factors_are_there_for():
 
 
 def test_a_cell_whose_histories_come_to_too_little_is_inconclusive():
-    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    one = CellResult(cell_named("v1-page1-topk1-mha"), AS_IT_IS)
     one.add(0, Tried(Counter(LEAST)).as_plain())
     assert (complaints_of(one), shortfalls_of(one), verdict_of_cell(one)) == ([], [], "conforms")
     one.add(1, Tried(Counter({**LEAST, "finishes": 0})).as_plain())
@@ -51,7 +49,7 @@ def test_a_cell_whose_histories_come_to_too_little_is_inconclusive():
 
 
 def test_what_histories_missed_are_reasons_of_the_whole_run():
-    cell = CELLS["v1-page1-topk1-mha"]
+    cell = cell_named("v1-page1-topk1-mha")
     one = CellResult(cell, AS_IT_IS)
     for number in range(5):
         one.add(number, Tried(Counter({**LEAST, "finishes": 0})).as_plain())
@@ -65,7 +63,7 @@ def test_what_histories_missed_are_reasons_of_the_whole_run():
 
 
 def test_the_first_failures_of_a_cell_are_reported():
-    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    one = CellResult(cell_named("v1-page1-topk1-mha"), AS_IT_IS)
     for number in range(5):
         one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")).as_plain())
     plain = [f"v1-page1-topk1-mha, as it is, history {number}: it differs" for number in range(3)]
@@ -73,13 +71,13 @@ def test_the_first_failures_of_a_cell_are_reported():
 
 
 def test_a_failure_that_stops_in_the_middle_is_no_leak():
-    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    one = CellResult(cell_named("v1-page1-topk1-mha"), AS_IT_IS)
     one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")).as_plain())
     assert complaints_of(one) == ["v1-page1-topk1-mha, as it is, history 4: the output differs"]
 
 
 def test_a_cell_that_asks_for_a_draft_over_recurrent_state_is_not_warned_of_it():
-    cell = CELLS["frozen_kv_mtp-v1-page1-topk1-hybrid"]
+    cell = cell_named("frozen_kv_mtp-v1-page1-topk1-hybrid")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert try_history(Subject(load("specsim.reference")), cell, 1, 0).failure is None
@@ -87,7 +85,7 @@ def test_a_cell_that_asks_for_a_draft_over_recurrent_state_is_not_warned_of_it()
 
 @pytest.mark.slow
 def test_a_run_counts_the_same_in_any_number_of_processes():
-    cells = [CELLS["v1-page4-topk1-mha-cache"], CELLS["v2-page4-topk4-mha-overlap"]]
+    cells = [cell_named("v1-page4-topk1-mha-cache"), cell_named("v2-page4-topk4-mha-overlap")]
     results = []
     for jobs in (1, 2):
         with engine_workers("specsim.reference", jobs, Limits()) as supervisor:

@@ -9,7 +9,7 @@ from specsim.properties import strategies
 from specsim.properties.strategies.arrays import any_layout
 from specsim.validation.checking import check_call
 
-BRIEFLY = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+BRIEFLY = settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("operation", RECORDS)
