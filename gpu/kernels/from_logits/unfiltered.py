@@ -62,10 +62,10 @@ def know_row(
     number = place * num_chunks + block // BLOCKS
     chunk_max = tl.load(chunk_ptrs[0] + number, mask=is_block, other=float("-inf"))
     is_greedy = temperature == 0
-    chunk_token = tl.load(chunk_ptrs[1] + number, mask=is_block & is_greedy, other=NO_TOKEN)
-    block_mass = tl.load(
-        chunk_ptrs[2] + place * num_chunks * BLOCKS + block, mask=is_block & (is_greedy == 0), other=0.0
-    )
+    num_blocks = num_chunks * BLOCKS
+    is_chosen, is_weighed = block < tl.where(is_greedy, num_blocks, 0), block < tl.where(is_greedy, 0, num_blocks)
+    chunk_token = tl.load(chunk_ptrs[1] + number, mask=is_chosen, other=NO_TOKEN)
+    block_mass = tl.load(chunk_ptrs[2] + place * num_blocks + block, mask=is_weighed, other=0.0)
     largest = tl.max(chunk_max, axis=0)
     largest = tl.where(largest > float("-inf"), largest, 0.0)
     divisor = tl.where(is_greedy, 1.0, temperature)
