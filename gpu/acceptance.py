@@ -243,10 +243,10 @@ def generate_simulated_accept_index(call: Call) -> Launch | None:
     )
 
 
-def walk_unfiltered(call: Call) -> list[Launch]:
-    """Return the launches of a walk by chance without filters: one a level, or one that reads all rows; one that draws.
+def unfiltered_of(call: Call) -> tuple[list[dict[str, Any]], Buffers, Buffers]:
+    """Return what is planned of a walk without filters, with its inputs and scratch memory.
 
-    Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
+    That is a launch a level, or one that reads all rows, and one that draws. Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
@@ -268,27 +268,22 @@ def walk_unfiltered(call: Call) -> list[Launch]:
         "PRECISE": vocab <= LARGEST_PRECISE,
         "READS_ALL": is_whole,
     }
-    tunables = {"TILE": (chunk // block, block)}
-    num_warps = max(1, min(UNFILTERED_WARPS, chunk // 256))
-    plans = [
-        Plan(
-            unfiltered._read_unfiltered_kernel,
-            grid=(num_rows, num_chunks),
-            sizes={**sizes, "level": level},
-            constants=constants,
-            tunables=tunables,
-            num_warps=num_warps,
-        )
+    shared = {"constants": constants, "tunables": {"TILE": (chunk // block, block)}}
+    planned: list[dict[str, Any]] = [
+        {
+            "kernel": unfiltered._read_unfiltered_kernel,
+            "grid": (num_rows, num_chunks),
+            "sizes": {**sizes, "level": level},
+            "num_warps": max(1, min(UNFILTERED_WARPS, chunk // 256)),
+        }
         for level in range(1 if is_whole else num_levels)
     ]
-    end = Plan(
-        unfiltered._end_unfiltered_kernel,
-        grid=(num_requests,),
-        sizes={**sizes, "num_levels": num_levels},
-        constants=constants,
-        tunables=tunables,
-        num_warps=max(1, min(NUM_WARPS, block // 256)),
-    )
+    end = {
+        "kernel": unfiltered._end_unfiltered_kernel,
+        "grid": (num_requests,),
+        "sizes": {**sizes, "num_levels": num_levels},
+        "num_warps": max(1, min(NUM_WARPS, block // 256)),
+    }
     partial = (num_rows if is_whole else num_levels * num_requests, num_chunks)
     inputs = {
         "logits": logits,
@@ -305,4 +300,4 @@ def walk_unfiltered(call: Call) -> list[Launch]:
             call.scratch(*partial, chunk // block, dtype=torch.float64),
         ),
     }
-    return [Launch(plan, inputs, {"path": tuple(call.outputs)}, scratch) for plan in (*plans, end)]
+    return [{**one, **shared} for one in (*planned, end)], inputs, scratch

@@ -3,7 +3,7 @@
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE, walk_unfiltered
+from specsim.gpu.acceptance import COINS, MASSES, THRESHOLDS, TREE, unfiltered_of
 from specsim.gpu.chains import FILTERS, buffers_of, cut_chains, filters_of, reading_of, walking_of
 from specsim.gpu.kernels.from_logits import (
     chain_fronts,
@@ -109,7 +109,8 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     if num_requests == 0:
         return []
     if all(call.arguments[name] is None for name in FILTERS):
-        return walk_unfiltered(call)
+        planned, inputs, scratch = unfiltered_of(call)
+        return [Launch(Plan(**one), inputs, {"path": tuple(call.outputs)}, scratch) for one in planned]
     num_chunks, is_precise = ceil_div(vocab, chunk_of(vocab)), vocab <= LARGEST_PRECISE
     num_levels = min(path_width(num_steps), num_nodes)
     is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_SAMPLED_ROWS)
