@@ -246,7 +246,8 @@ def generate_simulated_accept_index(call: Call) -> Launch | None:
 def unfiltered_of(call: Call) -> tuple[list[dict[str, Any]], Buffers, Buffers]:
     """Return what is planned of a walk without filters, with its inputs and scratch memory.
 
-    That is a launch a level, or one that reads all rows, and one that draws. Nothing but the weights of chunks decides drafts, so that every program which reads a row finds its node itself.
+    That is a launch a level, or one that reads all rows, and one that draws. Nothing but the weights of chunks decides
+    drafts, so that every program which reads a row finds its node itself.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
