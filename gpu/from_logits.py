@@ -165,7 +165,7 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             call.scratch(num_rows, rounds, num_blocks, 1 << narrow[1], dtype=torch.float64),
             call.scratch(num_rows, rounds, dtype=torch.int32),
         )
-    scratch: Buffers = {"current": current, "statistic": left, "walk": (current, *left)}
+    scratch = {"current": current, "statistic": left, "walk": (current, *left)}
     outputs = {"path": tuple(call.outputs)}
     launches = [Launch(plan, inputs, outputs, scratch) for plan in plans]
     if any(call.arguments[name] is None for name in FILTERS):
