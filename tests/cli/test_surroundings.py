@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 NO_TEXT = "\udcff\udcfe"
 """What an argument is whose bytes are no UTF-8."""
 FAULTY = "def fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    return accept_tokens[:, 0].copy()\n"
-ONE = ("--operation", "fill_bonus_tokens", "--examples", 6, "--slow-examples", 0, "--seed", 1)
+ONE = ("--operation", "fill_bonus_tokens", "--examples", 6, "--slow-examples", 1, "--seed", 1)
 SMALL = ("--requests", 1, "--max-new-tokens", 3)
 
 
