@@ -146,9 +146,9 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             num_warps=NUM_WARPS,
         )
         plans.append(walk)
-    given, neutral = filters_of(call)
-    temperature = call.contiguous("temperature")
-    filters = dict(zip(("temperature", *FILTERS), (*temperature.values(), *given), strict=True))
+    lacks_some = any(call.arguments[name] is None for name in FILTERS)
+    given, neutral = filters_of(call) if lacks_some else (call.group(*FILTERS), ())
+    filters = {**call.contiguous("temperature"), **dict(zip(FILTERS, given, strict=True))}
     inputs = {
         "logits": logits,
         **filters,
@@ -168,7 +168,7 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     scratch = {"current": current, "statistic": left, "walk": (current, *left)}
     outputs = {"path": tuple(call.outputs)}
     launches = [Launch(plan, inputs, outputs, scratch) for plan in plans]
-    if any(call.arguments[name] is None for name in FILTERS):
+    if lacks_some:
         requests = choose_block(num_requests, LEAST_CHUNK)
         fill = Plan(
             filtered_chains._fill_neutral_kernel,
