@@ -4,6 +4,7 @@ EXAMPLES ?= 40
 JOBS ?= 2
 SEED ?= 0
 MARKS ?= not slow
+PART ?= 1/1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
@@ -14,7 +15,7 @@ check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "$(MARKS)"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "$(MARKS)" --part $(PART)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
