@@ -1,5 +1,6 @@
 """Mutants: known faults, each in one operation, that the properties must find."""
 
+from functools import cache
 from types import ModuleType
 
 from specsim.conformance.catalogue import CATALOGUE
@@ -11,6 +12,7 @@ __all__ = ["Mutant", "all_mutants"]
 _PLACES = {name: place for place, name in enumerate(CATALOGUE)}
 
 
+@cache
 def all_mutants() -> tuple[Mutant, ...]:
     """Return every mutant, module after module in the order of the catalogue, those that the table generates last."""
     modules = modules_of_kind("faults")

@@ -99,9 +99,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is named, or end with the names that are spelt nearly like it."""
-        names = self.list_commands(ctx)
         if args[0].isidentifier() and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"No such command {args[0]!r}; {meant(args[0], names, 'specsim --help')}")
+            ctx.fail(f"No such command {args[0]!r}; {meant(args[0], self.list_commands(ctx), 'specsim --help')}")
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:

@@ -115,12 +115,21 @@ def _tests_of(name: str) -> list[tuple[Place, int]]:
         if name not in text:
             continue
         lines = {number for number, line in enumerate(text.splitlines(), 1) if word.search(line)}
-        statements = [node for node in ast.parse(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
-        naming = [node for node in statements if not lines.isdisjoint(_lines_of(node))]
+        naming = [(of, is_test) for of, is_test in _statements_of(path) if not lines.isdisjoint(of)]
         if naming:
-            number = sum(isinstance(node, ast.FunctionDef) and node.name.startswith("test_") for node in naming)
-            found.append((Place(path, min(lines.intersection(chain.from_iterable(map(_lines_of, naming))))), number))
+            first = min(lines.intersection(chain.from_iterable(of for of, _ in naming)))
+            found.append((Place(path, first), sum(is_test for _, is_test in naming)))
     return [(place, number) for place, number in found if number] or found
+
+
+@cache
+def _statements_of(path: Path) -> list[tuple[range, bool]]:
+    """Return the lines of each statement of a test file but for its imports, and whether it is a test."""
+    return [
+        (_lines_of(node), isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+        for node in ast.parse(_test_texts()[path]).body
+        if not isinstance(node, ast.Import | ast.ImportFrom)
+    ]
 
 
 def _lines_of(node: ast.stmt) -> range:
