@@ -1,4 +1,4 @@
-"""Kernels on rows where rounding matters, and on input that the table refuses where entries are not checked."""
+"""Kernels on rows where rounding matters, and on input that the contract refuses where entries are not checked."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Input that the table refuses and an engine meets: rows of NaN, rows without mass, ids out of range, lengths of 0."""
+"""Input that the contract refuses and an engine meets: rows of NaN, no mass, ids out of range, lengths of 0."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

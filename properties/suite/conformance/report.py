@@ -114,7 +114,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What became of the calls of an operation that the table refuses, and the implementation does not promise to.
+    """What became of the calls of an operation that the contract refuses, and the implementation does not promise to.
 
     ``calls`` counts them, ``raised`` those that ended in an error. ``strayed`` says how one of them left the bounds of
     the operation, or is empty. ``not_run`` says why there are no calls, or is empty.
@@ -265,10 +265,10 @@ def unplayed(report: Report) -> Iterator[str]:
 
 
 def untried(report: Report) -> Iterator[str]:
-    """Yield which operations were to get input that the table refuses, and did not."""
+    """Yield which operations were to get input that the contract refuses, and did not."""
     without = [name for name, one in report.unpromised.items() if one.not_run]
     if report.is_strict and without:
-        yield f"no input that the table refuses was tried with {named(without)}"
+        yield f"no input that the contract refuses was tried with {named(without)}"
 
 
 def unreached(report: Report) -> Iterator[str]:

@@ -301,7 +301,7 @@ class Run:
 
 
 def _behaviour_after(event: Done | Lost | Skipped) -> Behaviour:
-    """Return what an operation did with input that the table refuses; who dies of it has left every bound."""
+    """Return what an operation did with input that the contract refuses; who dies of it has left every bound."""
     if isinstance(event, Done):
         return behaviour_from(event.answer)
     if isinstance(event, Skipped):

@@ -35,7 +35,7 @@ from specsim.properties.suite.hunt.cases import iterate_cases
 from specsim.properties.unit_of_work import require_device
 
 EXAMPLES_OF_A_CASE = 10
-"""Of so many examples of a run one is changed in every way that the table refuses."""
+"""Of so many examples of a run one is changed in every way that the contract refuses."""
 
 GUARD_ENTRIES = 64
 """Entries of memory before and after an array, at least, and at least a row: a multiple of what kernels align to."""
@@ -56,12 +56,12 @@ def behaviour_from(plain: Any) -> Behaviour:
 
 
 def run_unit(implementation: str, operation: str, max_examples: int, limits: UnitLimits) -> dict[str, Any]:
-    """Call an operation with input that the table refuses, until it leaves its bounds; return plain values."""
+    """Call an operation with input that the contract refuses, until it leaves its bounds; return plain values."""
     return asdict(behaviour_of(loaded(implementation, limits), operation, limits.seed, max_examples))
 
 
 def behaviour_of(backend: Backend, operation: str, seed: int, max_examples: int) -> Behaviour:
-    """Call an operation with input that the table refuses, until it leaves its bounds."""
+    """Call an operation with input that the contract refuses, until it leaves its bounds."""
     calls = raised = 0
     for case, words, arguments in _refused(backend, operation, seed, max_examples):
         calls += 1
@@ -77,7 +77,7 @@ def behaviour_of(backend: Backend, operation: str, seed: int, max_examples: int)
 def _refused(
     backend: Backend, operation: str, seed: int, max_examples: int
 ) -> Iterator[tuple[Arguments, str, Arguments]]:
-    """Yield calls that the table refuses, each with the well-formed one that it was made of."""
+    """Yield calls that the contract refuses, each with the well-formed one that it was made of."""
     number = max(1, max_examples // EXAMPLES_OF_A_CASE)
     one = property_named(f"agreement.{operation}")
     with drawing_within(backend.limits, (operation,)):

@@ -44,7 +44,7 @@ def _in_words(one: "Behaviour") -> str:
     if one.not_run:
         return f"not tried: {one.not_run}"
     if not one.calls:
-        return "no input that the table refuses"
+        return "no input that the contract refuses"
     calls = "1 call" if one.calls == 1 else f"{one.calls:,} calls"
-    counted = f"{calls} that the table refuses, {one.raised:,} raised"
+    counted = f"{calls} that the contract refuses, {one.raised:,} raised"
     return f"{counted}; {one.strayed}" if one.strayed else f"{counted}, none left its bounds"

@@ -1,4 +1,4 @@
-"""What is handed over that the table refuses, and what of an answer is outside its bounds."""
+"""What is handed over that the contract refuses, and what of an answer is outside its bounds."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ TREE = "verify_tree_greedy"
 
 
 def refused(operation):
-    """Return how often each change makes a call that the table refuses, of eight cases."""
+    """Return how often each change makes a call that the contract refuses, of eight cases."""
     found = Counter()
     for number, case in enumerate(draw_cases(property_named(f"agreement.{operation}"), 1, 9)[1:]):
         for one in unpromised_calls(operation, case, seeded(number + 1)):
@@ -157,7 +157,7 @@ def test_what_was_not_tried_decides_a_strict_run_only(tmp_path, is_strict):
     *jobs, last = run.jobs()
     run.take(Skipped(last, "the budget is spent"))
     because = run.report().inconclusive_because
-    assert (f"no input that the table refuses was tried with {TREE}" in because) == is_strict
+    assert (f"no input that the contract refuses was tried with {TREE}" in because) == is_strict
     run.take(Done(last, Behaviour(3, 2)))
     assert isinstance(jobs[0], Job)
 
