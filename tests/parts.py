@@ -21,8 +21,8 @@ What compares with files that are stored or generated is not among them: those a
 class Part:
     """One of ``count`` parts, numbered from 1."""
 
-    number: int = 1
-    count: int = 1
+    number: int
+    count: int
 
     @classmethod
     def parse(cls, text: str) -> "Part":

@@ -31,8 +31,8 @@ ACCEPT_BAD_INPUT = {"OWN-05", "D11", "B01"}
 
 EXAMPLES = 30
 FEW_EXAMPLES = 5
-FIRST_SEED, *LATER_SEEDS = 1, 2, 3, 4, 5
-"""For what the first seed misses: what it draws depends on the modules that happen to be loaded."""
+FIRST_SEED, LATER_SEEDS = 1, (2, 3, 4, 5)
+"""The later ones are for what the first misses: what it draws depends on the modules that happen to be loaded."""
 
 SUPPLEMENT = Path(__file__).with_name("supplement.toml")
 DOCUMENT = Path(__file__).parents[3] / "docs" / "mutants.md"
@@ -84,7 +84,8 @@ def test_no_mutant_survives_and_no_property_is_powerless(matrix, part):
 
     # A law alone finds each mutant that takes only good input.
     asked = OF_OPERATIONS.keys() - {mutant.id for mutant in generated.MUTANTS} - ACCEPT_BAD_INPUT
-    missed = {name for name, laws in matrix.killed_by_laws.items() if name in asked and not laws}
+    by_laws = matrix.killed_by_laws
+    missed = {name for name in asked if part.takes(name) and not by_laws[name]}
     assert missed_later(missed, [one for one in all_properties() if is_law(one.name)]) == []
 
 

@@ -84,7 +84,7 @@ def test_a_fault_is_reported_with_a_small_case() -> None:
 def test_equal_seeds_find_equal_cases() -> None:
     backend = faulty("fill_bonus_tokens", first_token)
     first, second = (
-        check(backend, seed=7, max_examples=15, operations=["fill_bonus_tokens"], slow_examples=0) for _ in range(2)
+        check(backend, seed=7, max_examples=50, operations=["fill_bonus_tokens"], slow_examples=0) for _ in range(2)
     )
     assert [failure.message for failure in first.failures] == [failure.message for failure in second.failures]
     assert first.properties == second.properties
@@ -171,7 +171,7 @@ def test_progress_names_each_property_once() -> None:
 
 def test_hypothesis_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     backend = faulty("fill_bonus_tokens", first_token)
-    check(backend, seed=0, max_examples=6, operations=["fill_bonus_tokens"], slow_examples=0)
+    check(backend, seed=0, max_examples=30, operations=["fill_bonus_tokens"], slow_examples=0)
     assert capfd.readouterr() == ("", "")
 
 
